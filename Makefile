@@ -1,0 +1,96 @@
+# Every target sets up what it needs, from Python 3.11, a shell and make. Type `make` for what there is.
+
+VENV := .venv
+DOCS_VENV := .venv-docs
+BIN := $(VENV)/bin
+# PYTHON=python3.13 make test: another Python. Without it, the first one found that is new enough.
+PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$candidate" && break; \
+	done)
+
+# PYTEST="-k policies -x" make test: only some of the tests.
+PYTEST ?=
+# UPGRADE=1 make lock: the newest releases, rather than the pinned ones wherever they still fit.
+UPGRADE ?=
+
+say = @printf '\n\033[1m== %s\033[0m\n'
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test lint bench docs lock clean
+
+help: ## say what there is
+	@printf 'pamo: make TARGET. The first call sets up $(VENV); the next ones start at once.\n\n'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
+		printf '%-10s %s\n' "$$name" "$$what"; done
+	@printf '\nSettings:\n'
+	@printf '  PYTHON=python3.13 make test         set up with that Python, after make clean\n'
+	@printf '  PYTEST="-k policies -x" make test   pass options to pytest\n'
+	@printf '  PAMO_BROWSER=/path make test        use that Chromium, rather than look for one\n'
+	@printf '  UPGRADE=1 make lock                 move to the newest releases\n'
+	@printf '\nAfter the first call, $(BIN) holds pamo, python, pytest, ruff and mypy,\n'
+	@printf 'and $(BIN)/pre-commit install has git check each commit.\n'
+
+run: $(VENV)/.ready ## reproduce the paper's figures
+	$(say) 'Reproducing the paper'
+	$(BIN)/pamo reproduce
+
+test: lint ## check everything: lint, then the tests and the examples in the docstrings
+	$(say) 'Running the tests, with a browser for those that look at pages'
+	browser=$$($(BIN)/python scripts/browser.py --remember $(VENV)/.browser) && \
+		PAMO_BROWSER="$$browser" $(BIN)/python -m pytest $(PYTEST)
+
+lint: $(VENV)/.ready ## check style, types and who imports whom
+	$(say) 'Checking style'
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(say) 'Checking types'
+	$(BIN)/mypy
+	$(say) 'Checking who imports whom'
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.ready ## measure speed against a plain NumPy loop
+	$(say) 'Measuring'
+	$(BIN)/python -m benchmarks
+
+docs: $(DOCS_VENV)/.ready ## build the documentation into docs/_build/html
+	$(say) 'Building the documentation'
+	@# -E: a page that is not read again does not repeat its warning, and a second build would hide the first's.
+	$(DOCS_VENV)/bin/python -m sphinx -E -W --keep-going -b html docs docs/_build/html
+
+# The pinned versions are those for every supported Python and system (--universal); the files name no index, so that
+# each machine uses its own.
+COMPILE = scripts/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
+
+lock: $(VENV)/.uv ## pin the dependencies anew, from pyproject.toml into requirements/
+	$(say) 'Pinning the dependencies'
+	echo uv | $(COMPILE) --output-file requirements/uv.txt -
+	$(COMPILE) --extra all --group dev --output-file requirements/dev.txt pyproject.toml
+	$(COMPILE) --extra docs --constraints requirements/dev.txt --output-file requirements/docs.txt pyproject.toml
+
+clean: ## remove the environments and all that was built
+	rm -rf $(VENV) $(DOCS_VENV) docs/_build dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# What is set up already is known by files inside the environments, so that removing one resets it.
+
+$(VENV)/.uv: requirements/uv.txt
+	$(say) 'Setting up $(VENV)'
+	@test -n '$(PYTHON)' || { echo 'pamo needs Python 3.11 or newer, and found none: PYTHON=/path/to/python make' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.uv requirements/dev.txt pyproject.toml src/pamo/_version.py
+	$(say) 'Installing the pinned dependencies, and pamo itself from src/'
+	scripts/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	scripts/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# An environment of its own: Sphinx's dependencies should not decide what the tests run against.
+$(DOCS_VENV)/.ready: $(VENV)/.uv requirements/docs.txt
+	$(say) 'Setting up $(DOCS_VENV)'
+	scripts/uv venv --quiet --clear --python $(BIN)/python $(DOCS_VENV)
+	scripts/uv pip sync --quiet --python $(DOCS_VENV)/bin/python --require-hashes requirements/docs.txt
+	@touch $@

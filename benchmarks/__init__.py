@@ -1,0 +1,1 @@
+"""Speed, as ratios against a yardstick in the same run: `make bench`."""

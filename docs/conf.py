@@ -1,0 +1,20 @@
+import runpy
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).parent.parent / "src"
+sys.path.insert(0, str(SOURCE))  # pamo is documented from its source, without being installed
+
+project = "pamo"
+author = "The pamo contributors"
+copyright = author
+version = release = runpy.run_path(str(SOURCE / "pamo" / "_version.py"))["__version__"]
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+
+html_theme = "furo"
+html_title = f"pamo {release}"

@@ -1,0 +1,45 @@
+"""The environments that can be asked for by name. A new one is a file of its own and one row here."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from pamo.environments.base import Environment
+from pamo.environments.bounded import Bounded
+from pamo.environments.gaussian import Fixed, Gaussian
+from pamo.errors import InputError, unknown_name
+
+REGISTRY: dict[str, type[Environment]] = {cls.id: cls for cls in (Gaussian, Bounded, Fixed)}
+
+
+def create(name: str, **settings: Any) -> Environment:
+    """Return the environment of this id with these settings.
+
+    >>> create("gaussian", users=3, block_size=2).arm_count
+    6
+    """
+    if name not in REGISTRY:
+        raise unknown_name("environment", name, REGISTRY)
+    cls = REGISTRY[name]
+    known = [field.name for field in dataclasses.fields(cls)]
+    for setting in settings:
+        if setting not in known:
+            raise InputError(f"the {name} environment has no setting {setting!r}; it takes: {', '.join(known)}")
+    missing = [
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.default is dataclasses.MISSING and field.name not in settings
+    ]
+    if missing:
+        raise InputError(f"the {name} environment needs {' and '.join(missing)}: give them from Python")
+    return cls(**settings)
+
+
+def from_settings(settings: dict[str, Any]) -> Environment:
+    """Return the environment whose `settings` these are, as a result file holds them."""
+    values = {name: value for name, value in settings.items() if name != "id"}
+    for name in ("means", "preferences"):
+        if name in values:
+            values[name] = tuple(map(tuple, values[name]))
+    return create(settings["id"], **values)

@@ -1,0 +1,43 @@
+"""What can go wrong, under one root: every message says what was expected, what came, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PamoError(Exception):
+    """The root of every error that pamo raises on purpose; the command line turns it into one sentence."""
+
+
+class InputError(PamoError, ValueError):
+    """A value given to pamo is not one that it can work with."""
+
+
+class ResultFileError(PamoError):
+    """A result file cannot be read: cut short, not a result, or written by a newer pamo."""
+
+
+class MissingExtraError(PamoError, ImportError):
+    """A feature needs a package that the light core does not install."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """Return the error for a name that is not in `known`, with the nearest ones that are.
+
+    >>> print(unknown_name("policy", "prucb-ph", ["prucb-hp", "ucb"]))
+    unknown policy 'prucb-ph'; did you mean 'prucb-hp'? Known: prucb-hp, ucb
+    """
+    choices = sorted(known)
+    near = difflib.get_close_matches(name, choices, n=3, cutoff=0.6)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+    return InputError(f"unknown {kind} {name!r}{hint} Known: {', '.join(choices)}")
+
+
+def missing_extra(feature: str, package: str, extra: str) -> MissingExtraError:
+    """Return the error for a feature whose package is not installed.
+
+    >>> print(missing_extra("drawing a figure", "matplotlib", "plot"))
+    drawing a figure needs matplotlib, which is not installed: pip install 'pamo[plot]'
+    """
+    return MissingExtraError(f"{feature} needs {package}, which is not installed: pip install 'pamo[{extra}]'")

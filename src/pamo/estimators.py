@@ -1,0 +1,289 @@
+"""What the sums say: means, widths, preference estimates and the sets that hold the truth with high probability."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from pamo.compiling import count_of, kernel
+from pamo.errors import InputError
+from pamo.statistics import ArmStatistics, UserStatistics
+
+Floats = npt.NDArray[np.float64]
+
+
+# Kernels: scalar functions that the policies' kernels and the trial loop are put together from.
+
+
+@kernel
+def reward_width(t: float, alpha: float, pulls: float) -> float:
+    """ρ = √(log(t/α) / max(N, 1)): the Hoeffding width of a reward mean (Alg. 1, l. 5); 0 while t ≤ α."""
+    return math.sqrt(max(math.log(t / alpha), 0.0) / max(pulls, 1.0))
+
+
+@kernel
+def radius_in_experiments(t: float, objectives: int, beta: float) -> float:
+    """β_t = β·√(D·log t), with β = 0.1 in the paper's experiments (Appendix, Implementation)."""
+    return beta * math.sqrt(objectives * math.log(t))
+
+
+@kernel
+def radius_in_theory(
+    t: float, objectives: int, omega: float, ridge: float, failure: float, sub_gaussian: float
+) -> float:
+    """β_t = R·√(ω·D·log((1 + ω·t/λ)/ϑ)) + √λ (Lemma 2)."""
+    inside = omega * objectives * math.log((1.0 + omega * t / ridge) / failure)
+    return sub_gaussian * math.sqrt(inside) + math.sqrt(ridge)
+
+
+@kernel
+def update_ridge(
+    inverse_gram: Floats,
+    preference: Floats,
+    n: int,
+    reward: Floats,
+    overall: float,
+    weight: float,
+    gain: Floats,
+    dims: object,
+) -> None:
+    """Take one sample into user n's V⁻¹ and ĉ = V⁻¹b by a rank-one step (Alg. 1, updating lines).
+
+    V ← V + w·r·rᵀ and b ← b + w·g·r, without V or b: O(D²) in place of O(D³). `gain` is scratch of length D.
+    """
+    objectives = count_of(dims)
+    denominator = 1.0
+    residual = overall
+    for d in range(objectives):
+        along = 0.0
+        for e in range(objectives):
+            along += inverse_gram[n, d, e] * reward[e]
+        gain[d] = along
+        denominator += weight * along * reward[d]
+        residual -= preference[n, d] * reward[d]
+    scale = weight / denominator
+    for d in range(objectives):
+        preference[n, d] += scale * gain[d] * residual
+        for e in range(d + 1):  # one triangle, mirrored: the matrix stays exactly symmetric
+            entry = inverse_gram[n, d, e] - scale * gain[d] * gain[e]
+            inverse_gram[n, d, e] = entry
+            inverse_gram[n, e, d] = entry
+
+
+# The same, from the sums, for many arms or users at once.
+
+
+def lemma2_radius(
+    t: float, *, objectives: int, omega: float, ridge: float, failure: float, sub_gaussian: float = 1.0
+) -> float:
+    """Return the radius of the ellipsoid that holds c̄ in all rounds with probability 1 − ϑ (Lemma 2).
+
+    β_t = R·√(ω·D·log((1 + ω·t/λ)/ϑ)) + √λ, with failure = ϑ, ridge = λ, sub_gaussian = R.
+
+    >>> round(lemma2_radius(1, objectives=1, omega=1.0, ridge=1.0, failure=0.05), 3)
+    2.921
+    """
+    if not (t >= 0 and objectives >= 1 and omega > 0 and ridge > 0 and 0 < failure < 1 and sub_gaussian >= 0):
+        raise InputError(
+            "expected t ≥ 0, objectives ≥ 1, omega > 0, ridge > 0, 0 < failure < 1 and sub_gaussian ≥ 0, got "
+            f"{t=}, {objectives=}, {omega=}, {ridge=}, {failure=}, {sub_gaussian=}"
+        )
+    return float(radius_in_theory(float(t), objectives, omega, ridge, failure, sub_gaussian))
+
+
+def experiments_radius(t: float, *, objectives: int, beta: float = 0.1) -> float:
+    """Return the radius that the paper's experiments use, β·√(D·log t): far smaller than Lemma 2's.
+
+    >>> experiments_radius(1, objectives=3)
+    0.0
+    """
+    if not (t >= 1 and objectives >= 1 and beta >= 0):
+        raise InputError(f"expected t ≥ 1, objectives ≥ 1 and beta ≥ 0, got {t=}, {objectives=}, {beta=}")
+    return float(radius_in_experiments(float(t), objectives, beta))
+
+
+def reward_means(arms: ArmStatistics) -> Floats:
+    """Return r̂, (arms, D): each objective's mean over the pulls that gave it, and 0 where none did.
+
+    >>> arms = ArmStatistics.zeros(arms=1, objectives=2)
+    >>> arms.observe([0, 0], [[0.2, 0.5], [0.4, float("nan")]])
+    >>> reward_means(arms).round(3).tolist()
+    [[0.3, 0.5]]
+    """
+    return arms.objective_sum / np.maximum(arms.objective_count, 1.0)
+
+
+def overall_means(arms: ArmStatistics) -> Floats:
+    """Return ḡ, (arms,): the mean overall score of each arm from all users, and 0 where there is none."""
+    return arms.overall_sum / np.maximum(arms.overall_pulls, 1.0)
+
+
+def reward_widths(arms: ArmStatistics, t: float, *, alpha: float = 1.0) -> Floats:
+    """Return ρ, (arms,): √(log(t/α)/max(N, 1))."""
+    if not (t > 0 and alpha > 0):
+        raise InputError(f"expected t > 0 and alpha > 0, got {t=}, {alpha=}")
+    return np.sqrt(max(math.log(t / alpha), 0.0) / np.maximum(arms.pulls, 1.0))
+
+
+class Kind(IntEnum):
+    """The ways to form ĉ. The trial loop switches on these numbers."""
+
+    NONE = 0
+    RIDGE = 1
+    STATED = 2
+    KNOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """How a policy forms its preference estimate ĉ from a user's sums.
+
+    kind: from overall scores (RIDGE), stated preferences (STATED), the true mean (KNOWN), or not at all (NONE).
+    weighted: whether the ridge weighs a sample by ω/‖r‖² (the paper's) or by 1. ridge: λ. omega: ω.
+    first: each entry of ĉ before the user's first round.
+    """
+
+    kind: Kind
+    weighted: bool = False
+    ridge: float = 1.0
+    omega: float = 1.0
+    first: float = 0.0
+
+
+NO_ESTIMATE = Estimate(kind=Kind.NONE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfidenceSet:
+    """An ellipsoid around each user's estimate: {c : ‖c − ĉ‖ in V ≤ β}.
+
+    center: ĉ, (users, D). gram: V, (users, D, D). radius: β, (users,).
+    """
+
+    center: Floats
+    gram: Floats
+    radius: Floats
+
+    def distance(self, preference: npt.ArrayLike) -> Floats:
+        """Return ‖c − ĉ‖ in V for each user; preference is (D,) or (users, D)."""
+        difference = np.asarray(preference, dtype=float) - self.center
+        squares: Floats = np.einsum("nd,nde,ne->n", difference, self.gram, difference)
+        return np.sqrt(squares)
+
+    def contains(self, preference: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Tell for each user whether the preference lies in the set."""
+        return self.distance(preference) <= self.radius
+
+    def width(self, direction: npt.ArrayLike) -> Floats:
+        """Return β·‖x‖ in V⁻¹: how far c·x can be from ĉ·x within the set, for x of shape (D,) or (users, D)."""
+        x = np.broadcast_to(np.asarray(direction, dtype=float), self.center.shape)
+        inside = np.zeros(len(x))
+        known = self.radius > 0.0  # a set of one point has no width, whatever its shape
+        solved = np.linalg.solve(self.gram[known], x[known][..., None])[..., 0]
+        inside[known] = np.einsum("nd,nd->n", x[known], solved)
+        return self.radius * np.sqrt(inside)
+
+    def interval(self) -> tuple[Floats, Floats]:
+        """Return the lowest and the highest weight of each objective within the set, each (users, D)."""
+        half = np.stack([self.width(axis) for axis in np.eye(self.center.shape[1])], axis=1)
+        return self.center - half, self.center + half
+
+
+def ridge_gram(users: UserStatistics, estimate: Estimate) -> Floats:
+    """Return V = λI + Σ w·r·rᵀ for each user, (users, D, D)."""
+    moments = estimate.omega * users.weighted if estimate.weighted else users.plain
+    return estimate.ridge * np.eye(users.objectives) + moments[:, 1:-1, 1:-1]
+
+
+def preferences(users: UserStatistics, estimate: Estimate, known: npt.ArrayLike | None = None) -> Floats:
+    """Return ĉ for each user, (users, D), as the estimate says to form it.
+
+    known: the true mean preferences, (users, D), which only the kind KNOWN reads.
+
+    >>> users = UserStatistics.zeros(users=1, objectives=2)
+    >>> preferences(users, Estimate(kind=Kind.RIDGE, weighted=True, omega=2.0, first=0.5)).tolist()
+    [[0.5, 0.5]]
+    >>> users.observe([0, 0], [[1.0, 0.0], [0.0, 1.0]], overall=[0.9, 0.3])
+    >>> preferences(users, Estimate(kind=Kind.RIDGE, weighted=True, omega=2.0, first=0.5)).round(3).tolist()
+    [[0.6, 0.2]]
+    """
+    first = np.full((len(users.rounds), users.objectives), estimate.first)
+    if estimate.kind == Kind.KNOWN:
+        given = np.array(known, dtype=float)  # None becomes a NaN without a shape
+        if given.shape != first.shape:
+            raise InputError(f"expected the known preferences with shape {first.shape}, got {known!r}")
+        return given
+    if estimate.kind == Kind.STATED:
+        count = users.stated_count[:, None]
+        return np.where(count > 0, users.stated_sum / np.maximum(count, 1.0), first)
+    if estimate.kind == Kind.NONE:
+        return np.full(first.shape, np.nan)
+    moments = estimate.omega * users.weighted if estimate.weighted else users.plain
+    solved = np.linalg.solve(ridge_gram(users, estimate), moments[:, 1:-1, -1:])[..., 0]
+    return np.where(users.rounds[:, None] > 0, solved, first)
+
+
+def confidence_set(
+    users: UserStatistics,
+    estimate: Estimate,
+    *,
+    radius: str = "theory",
+    failure: float = 0.05,
+    sub_gaussian: float = 1.0,
+    beta: float = 0.1,
+    known: npt.ArrayLike | None = None,
+) -> ConfidenceSet:
+    """Return the set around each user's ĉ that holds c̄.
+
+    A ridge estimate has Lemma 2's ellipsoid: with radius="theory" its own β (probability 1 − failure over all
+    rounds, for R-sub-Gaussian preferences, R = sub_gaussian), with radius="experiments" the far smaller β of the
+    paper's experiments, for which nothing is proved. The mean of n stated preferences lies within
+    R·√(2·log(2D/failure)/n) of c̄ in every objective (Hoeffding and a union bound, for one n): the set is the ball
+    around that box. A known preference is its own set.
+
+    >>> users = UserStatistics.zeros(users=1, objectives=2)
+    >>> users.observe(0, [1.0, 0.0], overall=0.9, preference=[0.9, 0.1])
+    >>> bool(confidence_set(users, Estimate(kind=Kind.RIDGE)).contains([0.5, 0.5])[0])
+    True
+    """
+    center = preferences(users, estimate, known)
+    count, objectives = center.shape
+    if estimate.kind == Kind.KNOWN:
+        return ConfidenceSet(center=center, gram=_identity(count, objectives), radius=np.zeros(count))
+    if radius not in ("theory", "experiments"):
+        raise InputError(f"expected radius 'theory' or 'experiments', got {radius!r}")
+    if estimate.kind == Kind.STATED:
+        if not 0 < failure < 1:
+            raise InputError(f"expected failure between 0 and 1, got {failure}")
+        box = sub_gaussian * math.sqrt(2.0 * math.log(2.0 * objectives / failure))
+        gram = np.maximum(users.stated_count, 1.0)[:, None, None] * _identity(count, objectives)
+        radii = np.where(users.stated_count > 0, box * math.sqrt(objectives), np.inf)
+        return ConfidenceSet(center=center, gram=gram, radius=radii)
+    if estimate.kind == Kind.NONE:
+        raise InputError("this policy forms no preference estimate, so there is no set around one")
+    rounds = users.rounds + 1.0  # a user's t is the number of that user's rounds so far, plus one
+    if radius == "theory":
+        radii = np.array(
+            [
+                lemma2_radius(
+                    t,
+                    objectives=objectives,
+                    omega=estimate.omega,
+                    ridge=estimate.ridge,
+                    failure=failure,
+                    sub_gaussian=sub_gaussian,
+                )
+                for t in rounds
+            ]
+        )
+    else:
+        radii = np.array([experiments_radius(t, objectives=objectives, beta=beta) for t in rounds])
+    return ConfidenceSet(center=center, gram=ridge_gram(users, estimate), radius=radii)
+
+
+def _identity(count: int, objectives: int) -> Floats:
+    return np.broadcast_to(np.eye(objectives), (count, objectives, objectives)).copy()

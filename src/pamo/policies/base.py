@@ -1,0 +1,217 @@
+"""What a policy is: a frozen dataclass of hyperparameters, and one kernel that scores an offer for one user.
+
+The kernel's signature is one for all policies, so that the compiled trial loop can be handed any of them:
+
+    kernel(scores, offer, n, t, arms, users, run, dims)
+
+It writes `scores[j]` for the arm `offer[j]`, for user `n` in that user's round `t`. The arm of the highest score is
+pulled, one of them uniformly at random where several are the highest. So a policy that picks uniformly from a set
+writes 1 and 0, and one that must pull an arm first writes infinity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+from pamo.compiling import dimensions, kernel
+from pamo.errors import InputError
+from pamo.estimators import NO_ESTIMATE, Estimate
+from pamo.streams import Stream, below
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Feedback(StrEnum):
+    """What a policy reads. It never sees anything else."""
+
+    REWARD = "reward"
+    OVERALL = "overall"
+    STATED = "stated preference"
+    TRUE = "true preference"
+
+
+class Arms(NamedTuple):
+    """What is known of the arms from all users, as a kernel sees it."""
+
+    pulls: Floats
+    """N_i, (arms,)."""
+    reward_mean: Floats
+    """r̂_i, (arms, D); 0 before the first pull."""
+    overall_mean: Floats
+    """ḡ_i, (arms,); 0 before the first pull."""
+
+
+class Users(NamedTuple):
+    """What is known of the users, as a kernel sees it: row n is the user to decide for."""
+
+    preference: Floats
+    """ĉ^n, (users, D), formed as the policy's `estimate` says."""
+    inverse_gram: Floats
+    """(V^n)⁻¹, (users, D, D), where `estimate` is a ridge."""
+    pulls: Floats
+    """Each user's own pulls, (users, arms), where the policy is `per_user`; otherwise (1, 1)."""
+    overall_mean: Floats
+    """Each user's own ḡ, likewise."""
+
+
+class Run(NamedTuple):
+    """What a kernel needs besides: the policy's numbers, its random stream, and room to work in."""
+
+    hyperparameters: Floats
+    """What the policy's `hyperparameters` returned."""
+    stream: Stream
+    """For kernels that draw."""
+    scratch: Floats
+    """(offer, D), to be used freely: kernels do not allocate."""
+
+
+class Shape(NamedTuple):
+    """The sizes of a problem. The horizon is None where nobody knows how many rounds there will be."""
+
+    users: int
+    arms: int
+    objectives: int
+    horizon: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Base of all policies: subclass it, set the class attributes, add hyperparameters as fields."""
+
+    id: ClassVar[str]
+    """The name by which the policy is asked for."""
+    summary: ClassVar[str]
+    """One line on what it is for."""
+    formula: ClassVar[str]
+    """The score of arm i."""
+    reads: ClassVar[tuple[Feedback, ...]]
+    """The feedback it learns from."""
+    reference: ClassVar[str]
+    """Where it comes from."""
+    kernel: ClassVar[Any]
+    """The compiled formula."""
+    per_user: ClassVar[bool] = False
+    """Whether it reads each user's own pulls and overall means."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, float | int) and not math.isfinite(value):
+                raise InputError(f"{self.id}: expected {field.name} to be a finite number, got {value}")
+
+    def estimate(self, objectives: int) -> Estimate:
+        """Say how ĉ is formed; the default is that it is not."""
+        return NO_ESTIMATE
+
+    def hyperparameters(self, shape: Shape) -> tuple[float, ...]:
+        """Return the numbers that the kernel reads from `run.hyperparameters`."""
+        return ()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The hyperparameters by name."""
+        return dataclasses.asdict(self)
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The hyperparameters that are not at their defaults."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        return {name: value for name, value in self.settings.items() if value != defaults[name]}
+
+    @property
+    def label(self) -> str:
+        """The id, with the hyperparameters that are not at their defaults: `oful:epsilon=0.1`."""
+        changed = ",".join(f"{name}={value}" for name, value in self.changed.items())
+        return f"{self.id}:{changed}" if changed else self.id
+
+    def require(self, condition: bool, expected: str) -> None:
+        """Raise an error that says what was expected and which values came, unless the condition holds."""
+        if not condition:
+            raise InputError(f"{self.id}: expected {expected}, got {self.settings}")
+
+    def horizon(self, shape: Shape) -> int:
+        """Return the number of rounds, for a policy that cannot do without."""
+        if shape.horizon is None:
+            raise InputError(
+                f"{self.id} needs the horizon (the number of rounds that will be played), and none was given: "
+                "pass horizon=…, or choose a policy that works without, such as prucb-hp"
+            )
+        return shape.horizon
+
+
+@cache
+def kernel_signature(objectives: int) -> Any:
+    """Return the Numba signature that every policy's kernel has, for this number of objectives."""
+    return types.void(
+        _array(1),
+        _array(1, types.int64),
+        types.int64,
+        types.int64,
+        types.NamedTuple((_array(1), _array(2), _array(1)), Arms),
+        types.NamedTuple((_array(2), _array(3), _array(2), _array(2)), Users),
+        types.NamedTuple((_array(1), _array(1, types.uint64), _array(2)), Run),
+        numba.typeof(dimensions(objectives)),
+    )
+
+
+def _array(axes: int, of: Any = types.float64) -> Any:
+    return types.Array(of, axes, "C")
+
+
+@kernel
+def pick(scores: Floats, count: int, stream: Stream) -> int:
+    """Return the place of the highest of the first `count` scores; ties uniformly at random."""
+    best, place, ties = scores[0], 0, 1
+    for j in range(1, count):
+        if scores[j] > best:
+            best, place, ties = scores[j], j, 1
+        elif scores[j] == best:
+            ties += 1
+            if below(stream, ties) == 0:
+                place = j
+    return place
+
+
+@kernel
+def mark_unpulled(scores: Floats, offer: Ints, pulls: Floats) -> bool:
+    """Write 1 for the arms of the offer that were never pulled and 0 for the rest; tell whether there is any."""
+    found = False
+    for j in range(len(offer)):
+        fresh = pulls[offer[j]] == 0.0
+        scores[j] = 1.0 if fresh else 0.0
+        found = found or fresh
+    return found
+
+
+def check_kernel(policy: Policy) -> None:
+    """Raise an error if the policy has no kernel that the trial loop can call."""
+    if not hasattr(getattr(type(policy), "kernel", None), "py_func"):
+        raise InputError(
+            f"{type(policy).__name__}: expected a class attribute `kernel`, a function compiled by "
+            "`pamo.policies.kernel`"
+        )
+
+
+def with_hyperparameters(cls: type[Policy], values: Mapping[str, Any]) -> Policy:
+    """Build the policy, turning a wrong name into a sentence that lists the right ones."""
+    names = [field.name for field in dataclasses.fields(cls)]
+    for name in values:
+        if name not in names:
+            takes = ", ".join(names) if names else "none"
+            raise InputError(f"{cls.id} has no hyperparameter {name!r}; it takes: {takes}")
+    try:
+        return cls(**values)
+    except TypeError:  # a word where a number belongs
+        raise InputError(f"{cls.id}: expected hyperparameters like {cls().settings}, got {dict(values)}") from None

@@ -1,0 +1,96 @@
+"""The policies that can be asked for by name. A new one is a file of its own and one row here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pamo.errors import InputError, unknown_name
+from pamo.policies.base import Policy, with_hyperparameters
+from pamo.policies.fronts import ParetoTs, ParetoUcb
+from pamo.policies.indices import Moss, SMoss, SUcb, Ucb, UcbPerUser
+from pamo.policies.linear import Greedy, Oful
+from pamo.policies.prucb import PrucbHp, PrucbKp, PrucbUp
+
+REGISTRY: dict[str, type[Policy]] = {
+    cls.id: cls
+    for cls in (
+        PrucbHp,
+        PrucbUp,
+        PrucbKp,
+        SUcb,
+        SMoss,
+        ParetoUcb,
+        ParetoTs,
+        Oful,
+        Ucb,
+        Moss,
+        UcbPerUser,
+        Greedy,
+    )
+}
+
+
+def available() -> tuple[str, ...]:
+    """Return the ids of all policies.
+
+    >>> available()[:3]
+    ('prucb-hp', 'prucb-up', 'prucb-kp')
+    """
+    return tuple(REGISTRY)
+
+
+def create(name: str, **hyperparameters: Any) -> Policy:
+    """Return the policy of this id with these hyperparameters, the others being the paper's.
+
+    >>> create("oful", epsilon=0.1)
+    Oful(epsilon=0.1, ridge=1.0)
+    """
+    if name not in REGISTRY:
+        raise unknown_name("policy", name, REGISTRY)
+    return with_hyperparameters(REGISTRY[name], hyperparameters)
+
+
+def parse(text: str) -> Policy:
+    """Return the policy that a command line names: an id, with hyperparameters after a colon where wanted.
+
+    >>> parse("oful:epsilon=0.1")
+    Oful(epsilon=0.1, ridge=1.0)
+    """
+    name, _, rest = text.partition(":")
+    values: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise InputError(f"expected hyperparameters as {name}:name=value,name=value, got {part!r} in {text!r}")
+        values[key.strip()] = _value(value.strip())
+    return create(name.strip(), **values)
+
+
+def _value(text: str) -> float | int | bool | str | None:
+    named = {"true": True, "false": False, "none": None}
+    if text.lower() in named:
+        return named[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def labels(policies: Iterable[Policy]) -> list[str]:
+    """Return a distinct name for each policy of a run: its id, and with its changed hyperparameters where needed.
+
+    >>> labels([create("oful", epsilon=0.1), create("ucb")])
+    ['oful', 'ucb']
+    >>> labels([create("oful", epsilon=0.1), create("oful")])
+    ['oful:epsilon=0.1', 'oful']
+    """
+    several = list(policies)
+    ids = [policy.id for policy in several]
+    names = [policy.id if ids.count(policy.id) == 1 else policy.label for policy in several]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"expected each policy once, got {name!r} {names.count(name)} times; drop the repeats")
+    return names

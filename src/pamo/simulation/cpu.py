@@ -1,0 +1,261 @@
+"""Run policies against an environment: trials on threads, the same numbers for any number of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from pamo._version import __version__
+from pamo.compiling import dimensions
+from pamo.environments.base import Environment
+from pamo.environments.protocols import PROTOCOLS
+from pamo.errors import InputError
+from pamo.policies.base import Feedback, Policy, Shape, check_kernel
+from pamo.policies.registry import labels, parse
+from pamo.simulation.loop import Plan, Records, trial_loop
+from pamo.simulation.result import PolicyResult, Result
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_MAX_SEED = 2**63 - 1
+
+
+def simulate(
+    policies: Iterable[str | Policy],
+    environment: Environment,
+    *,
+    rounds: int = 5000,
+    trials: int = 10,
+    seed: int = 1,
+    checkpoints: int | Sequence[int] = 100,
+    threads: int | None = None,
+    first_trial: int = 0,
+    progress: bool = False,
+) -> Result:
+    """Run each policy on the same trials of an environment, and return what was seen.
+
+    policies: ids, or policies made by `pamo.policies.create` or by a class of your own. rounds: T. trials:
+    independent repetitions; trial k of a seed is the same trial whatever else is run, so `first_trial` splits a run
+    over machines (`Result.join` puts it together again). checkpoints: how many rounds, evenly spread, to note
+    regret at, or which. threads: by default one a core. progress: a bar on stderr.
+
+    All policies meet the same instances and, as far as their choices agree, the same draws.
+
+    >>> from pamo import environments
+    >>> result = simulate(["prucb-hp", "greedy"], environments.Gaussian(users=2), rounds=100, trials=4, seed=1)
+    >>> result["prucb-hp"].regret.shape, result["prucb-hp"].final_regret.shape
+    ((4, 100), (4,))
+    """
+    several = _policies(policies)
+    names = labels(several)
+    if not isinstance(environment, Environment):
+        raise InputError(f"expected an environment such as pamo.environments.Gaussian(…), got {environment!r}")
+    for name, value, least in (("rounds", rounds, 1), ("trials", trials, 1), ("first_trial", first_trial, 0)):
+        _whole(name, value, least)
+    _whole("seed", seed, 0, _MAX_SEED)
+    marks = _checkpoints(checkpoints, rounds)
+    workers = _threads(threads, trials)
+    shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
+    plans = [(policy, _numbers(policy, shape), _plan(policy, environment, rounds)) for policy in several]
+    settings = {
+        "environment": environment.settings,
+        "rounds": int(rounds),
+        "trials": int(trials),
+        "seed": int(seed),
+        "first_trial": int(first_trial),
+        "version": __version__,
+    }
+    outcomes: dict[str, PolicyResult] = {}
+    total = len(several) * trials * len(marks)
+    with _Bar(total=total, shown=progress) as bar:
+        for name, (policy, numbers, plan) in zip(names, plans, strict=True):
+            bar.describe(name)
+            records = _records(trials, len(marks), environment)
+            seconds = _run(policy, environment, plan, numbers, marks, records, seed, first_trial, trials, workers, bar)
+            outcomes[name] = PolicyResult.from_records(policy, plan, marks, records, seconds)
+    return Result(settings=settings, policies=outcomes)
+
+
+def _run(
+    policy: Policy,
+    environment: Environment,
+    plan: Plan,
+    hyperparameters: Floats,
+    marks: Ints,
+    records: Records,
+    seed: int,
+    first_trial: int,
+    trials: int,
+    workers: int,
+    bar: _Bar,
+) -> float:
+    """Fill the records with one policy's trials and return the seconds it took, compiling not counted."""
+    loop = trial_loop(environment.objectives)
+    counts, stop = np.zeros(trials, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    size = max(1, -(-trials // (4 * workers)))
+    chunks = [(first, min(first + size, trials)) for first in range(0, trials, size)]
+    kernels = (type(policy).kernel, type(environment).instance, type(environment).draw)
+    dims, numbers = dimensions(environment.objectives), environment.numbers()
+
+    def work(worker: int, first: int, last: int) -> None:
+        loop(
+            *kernels,
+            np.uint64(seed),
+            first_trial,
+            first,
+            last,
+            plan,
+            hyperparameters,
+            numbers,
+            marks,
+            records,
+            counts,
+            worker,
+            stop,
+            dims,
+        )
+
+    work(0, 0, 0)  # no trials: the kernels are compiled, or read from the cache, before the clock starts
+    started = time.perf_counter()
+    if workers == 1 and not bar.shown:
+        for worker, (first, last) in enumerate(chunks):
+            work(worker, first, last)
+        return time.perf_counter() - started
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: set[Future[None]] = {pool.submit(work, worker, *chunk) for worker, chunk in enumerate(chunks)}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.1 if bar.shown else None, return_when=FIRST_EXCEPTION)
+                bar.show(int(counts.sum()))
+                for future in done:
+                    future.result()
+        except BaseException:  # an interrupt must not wait for trials nobody wants: they stop at their next checkpoint
+            stop[0] = 1
+            pool.shutdown(cancel_futures=True)
+            raise
+    seconds = time.perf_counter() - started
+    bar.finish(int(counts.sum()))
+    return seconds
+
+
+def _plan(policy: Policy, environment: Environment, rounds: int) -> Plan:
+    estimate = policy.estimate(environment.objectives)
+    return Plan(
+        rounds=rounds,
+        users=environment.users,
+        arms=environment.arm_count,
+        offer_size=environment.offer_size,
+        protocol=PROTOCOLS[environment.protocol],
+        kind=int(estimate.kind),
+        weighted=bool(estimate.weighted),
+        ridge=float(estimate.ridge),
+        omega=float(estimate.omega),
+        first=float(estimate.first),
+        per_user=bool(policy.per_user),
+        wants_stated=Feedback.STATED in policy.reads,
+    )
+
+
+def _numbers(policy: Policy, shape: Shape) -> Floats:
+    numbers = np.array(policy.hyperparameters(shape), dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        raise InputError(f"{policy.id}: expected finite hyperparameters, got {policy.settings}")
+    return numbers
+
+
+def _records(trials: int, marks: int, environment: Environment) -> Records:
+    return Records(
+        regret_by_user=np.zeros((trials, marks, environment.users)),
+        pareto_regret=np.zeros((trials, marks)),
+        overall=np.zeros((trials, marks)),
+        optimal=np.zeros((trials, marks)),
+        preference_error=np.zeros((trials, marks)),
+        pulls=np.zeros((trials, environment.arm_count)),
+    )
+
+
+def _policies(given: Iterable[str | Policy]) -> list[Policy]:
+    if isinstance(given, str | Policy):
+        given = [given]
+    several: list[Policy] = []
+    for policy in given:
+        if isinstance(policy, str):
+            several.append(parse(policy))
+        elif isinstance(policy, Policy):
+            check_kernel(policy)
+            several.append(policy)
+        else:
+            raise InputError(f"expected policies as ids or as Policy objects, got {policy!r}")
+    if not several:
+        raise InputError("expected at least one policy, got none")
+    return several
+
+
+def _whole(name: str, value: Any, least: int, most: int | None = None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InputError(f"expected {name} as a whole number, got {value!r}")
+    if value < least or (most is not None and value > most):
+        limit = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise InputError(f"expected {name} to be {limit}, got {value}")
+
+
+def _checkpoints(given: int | Sequence[int], rounds: int) -> Ints:
+    """Return the rounds to note values at, rising; the last round is always one of them."""
+    if isinstance(given, int | np.integer):
+        _whole("checkpoints", given, 1)
+        count = min(int(given), rounds)
+        marks = np.unique(np.round(np.linspace(rounds / count, rounds, count)).astype(np.int64))
+        return np.maximum(marks, 1)
+    marks = np.asarray(given)
+    if marks.ndim != 1 or marks.size == 0 or marks.dtype.kind not in "iu":
+        raise InputError(f"expected checkpoints as a number of them or as a list of rounds, got {given!r}")
+    if marks.min() < 1 or marks.max() > rounds:
+        raise InputError(f"expected checkpoints from 1 to {rounds}, got {int(marks.min())} … {int(marks.max())}")
+    return np.unique(np.append(marks, rounds)).astype(np.int64)
+
+
+def _threads(given: int | None, trials: int) -> int:
+    if given is None:
+        given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    _whole("threads", given, 1)
+    return min(int(given), trials)
+
+
+class _Bar:
+    """A progress bar on stderr, or nothing."""
+
+    def __init__(self, *, total: int, shown: bool) -> None:
+        self.shown = shown and threading.current_thread() is threading.main_thread()
+        self._total, self._base = total, 0
+        self._bar: tqdm[Any] | None = None
+
+    def __enter__(self) -> _Bar:
+        if self.shown:
+            self._bar = tqdm(total=self._total, file=sys.stderr, leave=False, unit="checkpoint", delay=0.2)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def describe(self, name: str) -> None:
+        if self._bar is not None:
+            self._bar.set_description(name, refresh=False)
+
+    def show(self, done: int) -> None:
+        if self._bar is not None:
+            self._bar.update(self._base + done - self._bar.n)
+
+    def finish(self, done: int) -> None:
+        self.show(done)
+        self._base += done

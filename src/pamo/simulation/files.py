@@ -1,0 +1,182 @@
+"""Result files: Parquet with spec, seed and version inside; CSV and JSON for other tools.
+
+The Parquet table has a row for each (policy, trial, round); `regret_by_user` is a list in each row, `pulls` a list in
+the last round's row. The schema's metadata holds the settings and the policies, so a file says by itself what it is.
+Files are written beside their final name and then renamed: a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pamo._version import __version__
+from pamo.errors import InputError, ResultFileError, missing_extra
+from pamo.simulation.result import PolicyResult, Result
+
+FORMAT = 1
+"""The version of the file's layout: raised when an older pamo could not read a newer file."""
+
+_SCALARS = ("regret", "pareto_regret", "overall", "optimal_share", "preference_error")
+
+
+def save(result: Result, path: str | Path) -> Path:
+    """Write the result; the ending chooses the format."""
+    target = Path(path)
+    writers = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}
+    if target.suffix not in writers:
+        raise InputError(f"expected a result file that ends in {', '.join(writers)}, got {target.name!r}")
+    if not target.parent.is_dir():
+        raise InputError(f"expected an existing folder to write {target.name} into, got {target.parent}; make it first")
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        writers[target.suffix](result, partial)
+        partial.replace(target)
+    except OSError as error:
+        raise ResultFileError(f"{target} could not be written: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return target
+
+
+def load(path: str | Path) -> Result:
+    """Return the result that a Parquet file holds."""
+    pyarrow, parquet = _pyarrow()
+    source = Path(path)
+    if not source.is_file():
+        raise ResultFileError(f"{source} is not a file; expected a result that `Result.save` wrote")
+    try:
+        table = parquet.read_table(source)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise ResultFileError(
+            f"{source} cannot be read as Parquet: it was cut short, or is not a result file ({_first_line(error)})"
+        ) from error
+    metadata = table.schema.metadata or {}
+    if b"pamo" not in metadata:
+        raise ResultFileError(f"{source} is a Parquet file, but not one that pamo wrote; expected a result file")
+    spec = json.loads(metadata[b"pamo"])
+    if spec["format"] > FORMAT:
+        raise ResultFileError(
+            f"{source} was written by pamo {spec['version']} in format {spec['format']}; pamo {__version__} reads "
+            f"formats up to {FORMAT}: upgrade pamo to open it"
+        )
+    settings = spec["settings"]
+    policies = {
+        name: _read_policy(table, name, about, settings["trials"], source) for name, about in spec["policies"].items()
+    }
+    return Result(settings=settings, policies=policies)
+
+
+def _read_policy(table: Any, name: str, about: dict[str, Any], trials: int, source: Path) -> PolicyResult:
+    from pyarrow import compute
+
+    rows = table.filter(compute.equal(table["policy"], name))
+    rounds = np.array(about["rounds"], dtype=np.int64)
+    if rows.num_rows != trials * len(rounds):
+        raise ResultFileError(
+            f"{source} holds {rows.num_rows} rows of {name}; expected {trials} trials × {len(rounds)} checkpoints"
+        )
+    shape = (trials, len(rounds))
+    columns = {column: rows[column].to_numpy().reshape(shape) for column in _SCALARS if column != "regret"}
+    by_user = np.array(rows["regret_by_user"].to_pylist()).reshape(*shape, -1)
+    pulls = [row for row in rows["pulls"].to_pylist() if row is not None]
+    return PolicyResult(
+        id=about["id"],
+        hyperparameters=about["hyperparameters"],
+        rounds=rounds,
+        regret_by_user=by_user,
+        pulls=np.array(pulls, dtype=np.int64).reshape(trials, -1),
+        seconds=about["seconds"],
+        **columns,
+    )
+
+
+def _write_parquet(result: Result, path: Path) -> None:
+    pyarrow, parquet = _pyarrow()
+    spec = {
+        "format": FORMAT,
+        "version": __version__,
+        "settings": dict(result.settings),
+        "policies": {
+            name: {
+                "id": outcome.id,
+                "hyperparameters": dict(outcome.hyperparameters),
+                "rounds": outcome.rounds.tolist(),
+                "seconds": outcome.seconds,
+            }
+            for name, outcome in result.policies.items()
+        },
+    }
+    schema = pyarrow.schema(
+        [
+            ("policy", pyarrow.string()),
+            ("trial", pyarrow.int64()),
+            ("round", pyarrow.int64()),
+            *((column, pyarrow.float64()) for column in _SCALARS),
+            ("regret_by_user", pyarrow.list_(pyarrow.float64())),
+            ("pulls", pyarrow.list_(pyarrow.int64())),
+        ],
+        metadata={"pamo": json.dumps(spec, ensure_ascii=False)},
+    )
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for name, outcome in result.policies.items():
+            trials, marks = outcome.regret.shape
+            last = [None] * (marks - 1)
+            writer.write_table(
+                pyarrow.table(
+                    {
+                        "policy": [name] * (trials * marks),
+                        "trial": np.repeat(np.arange(trials) + result.settings["first_trial"], marks),
+                        "round": np.tile(outcome.rounds, trials),
+                        **{column: getattr(outcome, column).ravel() for column in _SCALARS},
+                        "regret_by_user": outcome.regret_by_user.reshape(trials * marks, -1).tolist(),
+                        "pulls": [row for pulls in outcome.pulls.tolist() for row in (*last, pulls)],
+                    },
+                    schema=schema,
+                )
+            )
+
+
+def _rows(result: Result) -> Iterator[list[Any]]:
+    for name, outcome in result.policies.items():
+        columns = [getattr(outcome, column) for column in _SCALARS]
+        for trial in range(outcome.trials):
+            for place, mark in enumerate(outcome.rounds.tolist()):
+                values = [float(column[trial, place]) for column in columns]
+                yield [
+                    name,
+                    trial + result.settings["first_trial"],
+                    mark,
+                    *("" if math.isnan(v) else v for v in values),
+                ]
+
+
+def _write_csv(result: Result, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["policy", "trial", "round", *_SCALARS])
+        writer.writerows(_rows(result))
+
+
+def _write_json(result: Result, path: Path) -> None:
+    path.write_text(json.dumps(result.summary(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise missing_extra("a Parquet result file", "pyarrow", "results") from error
+    return pyarrow, pyarrow.parquet
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,257 @@
+"""What a run saw: arrays a trial and checkpoint, their summaries, and where to keep, export and draw them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pamo.errors import InputError, unknown_name
+from pamo.estimators import Kind
+from pamo.policies.base import Policy
+from pamo.simulation.loop import Plan, Records
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Summary(NamedTuple):
+    """Mean and spread of a value over trials; low and high bound its mean with 95 % confidence (Student's t)."""
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+
+
+def student_t(freedom: int, level: float = 0.975) -> float:
+    """Return the quantile of Student's t: exact for 1 and 2 degrees of freedom, to 0.2 % above.
+
+    The expansion in 1/freedom around the normal quantile (Abramowitz & Stegun 26.7.5): SciPy for one number would
+    weigh more than the rest of the core.
+
+    >>> round(student_t(9), 3), round(student_t(1), 2)
+    (2.262, 12.71)
+    """
+    if freedom == 1:
+        return math.tan(math.pi * (level - 0.5))
+    if freedom == 2:
+        return (2.0 * level - 1.0) * math.sqrt(2.0 / (4.0 * level * (1.0 - level)))
+    z = NormalDist().inv_cdf(level)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return float(sum(term / freedom**power for power, term in enumerate(terms)))
+
+
+def summarize(values: npt.ArrayLike) -> Summary:
+    """Return mean, standard deviation and the 95 % interval of the mean; with one value the spread is NaN.
+
+    >>> summarize([1.0, 2.0, 3.0]).mean
+    2.0
+    """
+    array = np.asarray(values, dtype=float)
+    mean, count = float(array.mean()), array.size
+    if count < 2:
+        return Summary(mean, math.nan, math.nan, math.nan)
+    sd = float(array.std(ddof=1))
+    half = student_t(count - 1) * sd / math.sqrt(count)
+    return Summary(mean, sd, mean - half, mean + half)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PolicyResult:
+    """What one policy did, in every trial.
+
+    rounds: (checkpoints,), the rounds at which values were noted. regret_by_user: (trials, checkpoints, users),
+    cumulative, as are pareto_regret (Drugan & Nowé) and overall (the scores received): (trials, checkpoints).
+    optimal_share: (trials, checkpoints), the share of pulls so far that had no regret. preference_error:
+    (trials, checkpoints), the mean over users of ‖ĉ − c̄‖₂ at that time, NaN for a policy without ĉ.
+    pulls: (trials, arms). seconds: what the trials took, on the wall.
+    """
+
+    id: str
+    hyperparameters: Mapping[str, Any]
+    rounds: Ints
+    regret_by_user: Floats
+    pareto_regret: Floats
+    overall: Floats
+    optimal_share: Floats
+    preference_error: Floats
+    pulls: Ints
+    seconds: float
+
+    @classmethod
+    def from_records(cls, policy: Policy, plan: Plan, marks: Ints, records: Records, seconds: float) -> PolicyResult:
+        """Return the result of the loop's records."""
+        error = np.full_like(records.preference_error, np.nan) if plan.kind == Kind.NONE else records.preference_error
+        return cls(
+            id=policy.id,
+            hyperparameters=policy.settings,
+            rounds=marks,
+            regret_by_user=records.regret_by_user,
+            pareto_regret=records.pareto_regret,
+            overall=records.overall,
+            optimal_share=records.optimal / (marks * plan.users),
+            preference_error=error,
+            pulls=records.pulls.astype(np.int64),
+            seconds=seconds,
+        )
+
+    @property
+    def regret(self) -> Floats:
+        """Cumulative regret of all users together, (trials, checkpoints)."""
+        total: Floats = self.regret_by_user.sum(axis=2)
+        return total
+
+    @property
+    def final_regret(self) -> Floats:
+        """The regret at the last round, (trials,)."""
+        return self.regret[:, -1]
+
+    @property
+    def trials(self) -> int:
+        """The number of trials."""
+        return len(self.pulls)
+
+    @property
+    def decisions_per_second(self) -> float:
+        """Decisions made a second of wall time, all threads together."""
+        users = self.regret_by_user.shape[2]
+        return float(self.trials * int(self.rounds[-1]) * users / max(self.seconds, 1e-9))
+
+    def band(self, values: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        """Return mean, low and high (95 %) at each checkpoint, by default of the regret."""
+        array = self.regret if values is None else values
+        columns = [summarize(column) for column in array.T]
+        mean, low, high = (np.array([getattr(c, name) for c in columns]) for name in ("mean", "low", "high"))
+        return mean, np.where(np.isnan(low), mean, low), np.where(np.isnan(high), mean, high)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result(Mapping[str, PolicyResult]):
+    """The outcome of `simulate`: settings, and a `PolicyResult` for each policy by name.
+
+    >>> from pamo import environments, simulate
+    >>> result = simulate(["ucb"], environments.Gaussian(), rounds=50, trials=2, seed=7)
+    >>> list(result), result.settings["seed"]
+    (['ucb'], 7)
+    """
+
+    settings: Mapping[str, Any]
+    policies: Mapping[str, PolicyResult]
+
+    def __getitem__(self, name: str) -> PolicyResult:
+        if name not in self.policies:
+            raise unknown_name("policy in this result", name, self.policies)
+        return self.policies[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.policies)
+
+    def __len__(self) -> int:
+        return len(self.policies)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.policies
+
+    def summary(self) -> dict[str, Any]:
+        """Return the settings and each policy's final regret and mean curve, as plain values for JSON."""
+        return {
+            "settings": dict(self.settings),
+            "policies": {name: _policy_summary(outcome) for name, outcome in self.policies.items()},
+        }
+
+    def save(self, path: str | Path) -> Path:
+        """Write the whole result to `path`: Parquet, or by the ending `.csv` or `.json` an export for other tools.
+
+        Only Parquet holds everything and can be loaded again.
+        """
+        from pamo.simulation.files import save
+
+        return save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Result:
+        """Return the result that `save` wrote."""
+        from pamo.simulation.files import load
+
+        return load(path)
+
+    def plot(self, path: str | Path | None = None, **options: Any) -> Any:
+        """Draw mean regret with its 95 % band; write it to `path` (SVG, PNG, PDF) or return the Matplotlib figure."""
+        from pamo.simulation.plot import plot_result
+
+        return plot_result(self, path, **options)
+
+    @staticmethod
+    def join(parts: Sequence[Result]) -> Result:
+        """Return the result of several runs of consecutive trials, as if they had been run at once."""
+        if not parts:
+            raise InputError("expected at least one result to join, got none")
+        ordered = sorted(parts, key=lambda part: part.settings["first_trial"])
+        base = ordered[0]
+        following = base.settings["first_trial"]
+        for part in ordered:
+            if part.settings["first_trial"] != following:
+                raise InputError(f"expected a part that starts at trial {following}, got one that starts at "
+                                 f"{part.settings['first_trial']}")  # fmt: skip
+            following += part.settings["trials"]
+            same = {name: value for name, value in part.settings.items() if name not in ("first_trial", "trials")}
+            for name, value in same.items():
+                if base.settings[name] != value:
+                    raise InputError(f"expected parts of one run, got {name} {base.settings[name]!r} and {value!r}")
+            if list(part) != list(base):
+                raise InputError(f"expected parts with the same policies, got {list(base)} and {list(part)}")
+        settings = dict(base.settings) | {"trials": following - base.settings["first_trial"]}
+        joined = {name: _join_policy([part[name] for part in ordered]) for name in base}
+        return Result(settings=settings, policies=joined)
+
+
+_BY_TRIAL = ("regret_by_user", "pareto_regret", "overall", "optimal_share", "preference_error", "pulls")
+
+
+def _join_policy(parts: Sequence[PolicyResult]) -> PolicyResult:
+    first = parts[0]
+    if any(not np.array_equal(part.rounds, first.rounds) for part in parts):
+        raise InputError(f"expected parts with the same checkpoints, got different ones for {first.id}")
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _BY_TRIAL}
+    seconds = sum(part.seconds for part in parts)
+    return PolicyResult(
+        id=first.id, hyperparameters=first.hyperparameters, rounds=first.rounds, seconds=seconds, **arrays
+    )
+
+
+def _policy_summary(outcome: PolicyResult) -> dict[str, Any]:
+    final = summarize(outcome.final_regret)
+    mean, low, high = outcome.band()
+    return {
+        "id": outcome.id,
+        "hyperparameters": dict(outcome.hyperparameters),
+        "final_regret": {name: plain(value) for name, value in final._asdict().items()}
+        | {"trials": outcome.final_regret.tolist()},
+        "final_pareto_regret": plain(float(outcome.pareto_regret[:, -1].mean())),
+        "optimal_share": plain(float(outcome.optimal_share[:, -1].mean())),
+        "preference_error": plain(float(outcome.preference_error[:, -1].mean())),
+        "overall": plain(float(outcome.overall[:, -1].mean())),
+        "rounds": outcome.rounds.tolist(),
+        "mean_regret": mean.tolist(),
+        "low_regret": low.tolist(),
+        "high_regret": high.tolist(),
+        "decisions_per_second": round(outcome.decisions_per_second),
+    }
+
+
+def plain(value: float) -> float | None:
+    """Return the number, or None where there is none: JSON has no NaN."""
+    return value if math.isfinite(value) else None
