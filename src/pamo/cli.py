@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pamo import environments, policies
 from pamo._version import __version__
 from pamo.errors import InputError, PamoError
 from pamo.simulation import Result, simulate, summarize
+from pamo.simulation.files import require_pyarrow
+from pamo.simulation.plot import require_matplotlib
+
+_LARGEST = 2**63 - 1  # what the compiled code counts with
 
 _SIMULATE_HELP = """\
 examples:
@@ -27,6 +33,9 @@ A policy is an id, with hyperparameters after a colon where wanted; `pamo polici
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 2 for bad input (one sentence on stderr), 130 if interrupted."""
+    for stream in (sys.stdout, sys.stderr):  # formulas and JSON are UTF-8, whatever the terminal's language
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
     parser = _parser()
     options = parser.parse_args(arguments)
     command: Callable[[argparse.Namespace], int] | None = getattr(options, "command", None)
@@ -34,20 +43,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        return command(options)
+        code = command(options)
+        sys.stdout.flush()
+        return code
     except PamoError as error:
         print(f"pamo: {error}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(
+            f"pamo: this needs more memory than there is; ask for fewer trials or checkpoints ({error})",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         print("pamo: interrupted; nothing was written", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of a pipe has gone: no one to tell
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader of a pipe has gone: no one to tell, now or when Python flushes at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one sentence, and which takes options by their whole names only."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"pamo: {message}; see {self.prog} --help\n")
+
+
+def _whole(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}") from None
+    if abs(number) > _LARGEST:
+        raise argparse.ArgumentTypeError(f"expected a number up to {_LARGEST}, got {text}")
+    return number
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="pamo",
         description="Learn what each person cares about, and pick for them accordingly.",
     )
@@ -80,10 +124,12 @@ def _add_simulate(commands: Any) -> None:
     )
     problem = parser.add_argument_group("problem")
     problem.add_argument("--environment", default="gaussian", metavar="ID", help="gaussian (default) or bounded")
-    problem.add_argument("--users", type=int, default=2, metavar="N", help="users (default: 2)")
-    problem.add_argument("--block-size", type=int, default=5, metavar="N", help="arms in an offer (default: 5)")
-    problem.add_argument("--objectives", type=int, default=3, metavar="D", help="objectives of a reward (default: 3)")
-    problem.add_argument("--arms", type=int, metavar="K", help="arms (default: users × block size)")
+    problem.add_argument("--users", type=_whole, default=2, metavar="N", help="users (default: 2)")
+    problem.add_argument("--block-size", type=_whole, default=5, metavar="N", help="arms in an offer (default: 5)")
+    problem.add_argument(
+        "--objectives", type=_whole, default=3, metavar="D", help="objectives of a reward (default: 3)"
+    )
+    problem.add_argument("--arms", type=_whole, metavar="K", help="arms (default: users × block size)")
     problem.add_argument(
         "--preference",
         default="predefined",
@@ -97,16 +143,18 @@ def _add_simulate(commands: Any) -> None:
         help="who is offered what: random blocks (default), rotate, or all arms to all",
     )
     problem.add_argument("--reward", metavar="KIND", help="bounded only: beta (default) or bernoulli")
-    problem.add_argument("--reward-variance", type=float, metavar="V", help="of a reward entry (default: 0.01)")
+    problem.add_argument("--reward-variance", type=_number, metavar="V", help="of a reward entry (default: 0.01)")
     problem.add_argument(
-        "--preference-variance", type=float, metavar="V", help="of a preference entry (default: 0.5; bounded 0.01)"
+        "--preference-variance", type=_number, metavar="V", help="of a preference entry (default: 0.5; bounded 0.01)"
     )
     size = parser.add_argument_group("size")
-    size.add_argument("--rounds", type=int, default=5000, metavar="T", help="rounds, the horizon (default: 5000)")
-    size.add_argument("--trials", type=int, default=10, metavar="N", help="independent trials (default: 10)")
-    size.add_argument("--first-trial", type=int, default=0, metavar="K", help="number of the first trial (default: 0)")
-    size.add_argument("--seed", type=int, default=1, metavar="S", help="same seed, same result (default: 1)")
-    size.add_argument("--threads", type=int, metavar="N", help="default: one a core; the result is the same")
+    size.add_argument("--rounds", type=_whole, default=5000, metavar="T", help="rounds, the horizon (default: 5000)")
+    size.add_argument("--trials", type=_whole, default=10, metavar="N", help="independent trials (default: 10)")
+    size.add_argument(
+        "--first-trial", type=_whole, default=0, metavar="K", help="number of the first trial (default: 0)"
+    )
+    size.add_argument("--seed", type=_whole, default=1, metavar="S", help="same seed, same result (default: 1)")
+    size.add_argument("--threads", type=_whole, metavar="N", help="default: one a core; the result is the same")
     size.add_argument(
         "--checkpoints", default="100", metavar="N|T1,T2,…", help="how many rounds to note, or which (default: 100)"
     )
@@ -122,8 +170,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def _simulate(options: argparse.Namespace) -> int:
-    for name in ("output", "plot"):  # before the work, not after it
-        _check_target(getattr(options, name), name)
+    _check_targets(options)
     settings: dict[str, Any] = {
         "users": options.users,
         "block_size": options.block_size,
@@ -150,6 +197,7 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
+    _check_targets(options)
     return _report(Result.load(options.file), options)
 
 
@@ -165,15 +213,23 @@ def _report(result: Result, options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_target(path: str | None, kind: str) -> None:
-    endings = {"output": (".parquet", ".csv", ".json"), "plot": (".svg", ".png", ".pdf")}[kind]
-    if path is None:
-        return
-    target = Path(path)
-    if target.suffix not in endings:
-        raise InputError(f"expected --{kind} to end in {', '.join(endings)}, got {path!r}")
-    if not target.parent.is_dir():
-        raise InputError(f"expected --{kind} in an existing folder, got {path!r}; make {target.parent} first")
+def _check_targets(options: argparse.Namespace) -> None:
+    """Raise an error for what could not be written, before the work rather than after it."""
+    for kind, endings in (("output", (".parquet", ".csv", ".json")), ("plot", (".svg", ".png", ".pdf"))):
+        path = getattr(options, kind)
+        if path is None:
+            continue
+        target = Path(path)
+        if target.suffix not in endings:
+            raise InputError(f"expected --{kind} to end in {', '.join(endings)}, got {path!r}")
+        if not target.parent.is_dir():
+            raise InputError(f"expected --{kind} in an existing folder, got {path!r}; make {target.parent} first")
+        if target.is_dir():
+            raise InputError(f"expected --{kind} to be a file, got the folder {path!r}")
+        if target.suffix == ".parquet":
+            require_pyarrow()
+        elif kind == "plot":
+            require_matplotlib()
 
 
 def _checkpoints(text: str) -> int | list[int]:
@@ -187,12 +243,13 @@ def _checkpoints(text: str) -> int | list[int]:
 def table(result: Result) -> str:
     """Return a result as the table that `pamo simulate` prints, the lowest regret first."""
     environment, settings = result.settings["environment"], result.settings
+    wide = max(24, 2 + max(map(len, result)))
     lines = [
         f"{environment['id']} environment: {environment['users']} users, {environment['arms']} arms "
         f"({environment['protocol']}), {environment['objectives']} objectives; "
         f"{settings['rounds']} rounds, {settings['trials']} trials, seed {settings['seed']}",
         "",
-        f"{'policy':<24}{'final regret':>14}{'95 % interval':>19}{'optimal pulls':>15}{'error of ĉ':>12}"
+        f"{'policy':<{wide}}{'final regret':>14}{'95 % interval':>19}{'optimal pulls':>15}{'error of ĉ':>12}"
         f"{'decisions/s':>13}",
     ]
     ordered = sorted(result.items(), key=lambda item: float(item[1].final_regret.mean()))
@@ -201,7 +258,7 @@ def table(result: Result) -> str:
         interval = f"{low:.1f} … {high:.1f}" if math.isfinite(low) else "one trial"
         error = float(outcome.preference_error[:, -1].mean())
         lines.append(
-            f"{name:<24}{mean:>14.1f}{interval:>19}{float(outcome.optimal_share[:, -1].mean()):>15.1%}"
+            f"{name:<{wide}}{mean:>14.1f}{interval:>19}{float(outcome.optimal_share[:, -1].mean()):>15.1%}"
             f"{'–' if math.isnan(error) else f'{error:.3f}':>12}{outcome.decisions_per_second / 1e6:>11.1f} M"
         )
     return "\n".join(lines)

@@ -38,6 +38,14 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _cached(numba.njit(**OPTIONS)(function))
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile `function` as `kernel` does, and always into its callers.
+
+    An array is seven words or more to pass, so a call costs more than most of our small functions do.
+    """
+    return _cached(numba.njit(forceinline=True, **OPTIONS)(function))
+
+
 def compile_for(function: Callable[..., Any], signature: Any) -> Any:
     """Compile `function` for one signature, at once.
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from pamo.compiling import count_of, kernel
+from pamo.compiling import count_of, inlined
 from pamo.errors import InputError
 from pamo.statistics import ArmStatistics, UserStatistics
 
@@ -19,19 +19,19 @@ Floats = npt.NDArray[np.float64]
 # Kernels: scalar functions that the policies' kernels and the trial loop are put together from.
 
 
-@kernel
-def reward_width(t: float, alpha: float, pulls: float) -> float:
-    """ρ = √(log(t/α) / max(N, 1)): the Hoeffding width of a reward mean (Alg. 1, l. 5); 0 while t ≤ α."""
-    return math.sqrt(max(math.log(t / alpha), 0.0) / max(pulls, 1.0))
+@inlined
+def root_log(log_t: float, log_alpha: float) -> float:
+    """√log(t/α), or 0 while t ≤ α; over √max(N, 1) it is the width ρ of a reward mean (Alg. 1, l. 5)."""
+    return math.sqrt(max(log_t - log_alpha, 0.0))
 
 
-@kernel
-def radius_in_experiments(t: float, objectives: int, beta: float) -> float:
+@inlined
+def radius_in_experiments(log_t: float, objectives: int, beta: float) -> float:
     """β_t = β·√(D·log t), with β = 0.1 in the paper's experiments (Appendix, Implementation)."""
-    return beta * math.sqrt(objectives * math.log(t))
+    return beta * math.sqrt(objectives * log_t)
 
 
-@kernel
+@inlined
 def radius_in_theory(
     t: float, objectives: int, omega: float, ridge: float, failure: float, sub_gaussian: float
 ) -> float:
@@ -40,38 +40,42 @@ def radius_in_theory(
     return sub_gaussian * math.sqrt(inside) + math.sqrt(ridge)
 
 
-@kernel
+@inlined
 def update_ridge(
     inverse_gram: Floats,
     preference: Floats,
     n: int,
     reward: Floats,
     overall: float,
-    weight: float,
+    noise: float,
     gain: Floats,
     dims: object,
 ) -> None:
     """Take one sample into user n's V⁻¹ and ĉ = V⁻¹b by a rank-one step (Alg. 1, updating lines).
 
-    V ← V + w·r·rᵀ and b ← b + w·g·r, without V or b: O(D²) in place of O(D³). `gain` is scratch of length D.
+    V ← V + w·r·rᵀ and b ← b + w·g·r, without V or b: O(D²) in place of O(D³). noise is 1/w. Of the symmetric V⁻¹
+    only the triangle on and below the diagonal is kept. `gain` is scratch of length D.
     """
     objectives = count_of(dims)
-    denominator = 1.0
+    for d in range(objectives):
+        gain[d] = 0.0
+    for d in range(objectives):  # V⁻¹r, from the triangle on and below the diagonal
+        along = inverse_gram[n, d, d] * reward[d]
+        for e in range(d):
+            along += inverse_gram[n, d, e] * reward[e]
+            gain[e] += inverse_gram[n, d, e] * reward[d]
+        gain[d] += along
+    denominator = noise
     residual = overall
     for d in range(objectives):
-        along = 0.0
-        for e in range(objectives):
-            along += inverse_gram[n, d, e] * reward[e]
-        gain[d] = along
-        denominator += weight * along * reward[d]
+        denominator += gain[d] * reward[d]
         residual -= preference[n, d] * reward[d]
-    scale = weight / denominator
+    scale = 1.0 / denominator
     for d in range(objectives):
-        preference[n, d] += scale * gain[d] * residual
-        for e in range(d + 1):  # one triangle, mirrored: the matrix stays exactly symmetric
-            entry = inverse_gram[n, d, e] - scale * gain[d] * gain[e]
-            inverse_gram[n, d, e] = entry
-            inverse_gram[n, e, d] = entry
+        scaled = scale * gain[d]
+        preference[n, d] += scaled * residual
+        for e in range(d + 1):
+            inverse_gram[n, d, e] -= scaled * gain[e]
 
 
 # The same, from the sums, for many arms or users at once.
@@ -103,7 +107,7 @@ def experiments_radius(t: float, *, objectives: int, beta: float = 0.1) -> float
     """
     if not (t >= 1 and objectives >= 1 and beta >= 0):
         raise InputError(f"expected t ≥ 1, objectives ≥ 1 and beta ≥ 0, got {t=}, {objectives=}, {beta=}")
-    return float(radius_in_experiments(float(t), objectives, beta))
+    return float(radius_in_experiments(math.log(t), objectives, beta))
 
 
 def reward_means(arms: ArmStatistics) -> Floats:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pamo.compiling import count_of, dimensions, kernel
+from pamo.compiling import count_of, dimensions, inlined, kernel
 from pamo.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 
 
-@kernel
+@inlined
 def margin(points: Floats, j: int, i: int, dims: object) -> float:
     """Return by how much point j beats point i in the objective where it beats it least."""
     least = np.inf

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pamo.compiling import kernel
+from pamo.compiling import inlined, kernel
 
 Stream = npt.NDArray[np.uint64]
 
 INSTANCE, ENVIRONMENT, POLICY, STATED = range(4)
 """The purposes a trial draws for, each from a stream of its own, so that one never shifts another."""
 
-_ONE, _EIGHT, _ELEVEN, _TWELVE = np.uint64(1), np.uint64(8), np.uint64(11), np.uint64(12)
+_ELEVEN = np.uint64(11)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
@@ -71,10 +71,11 @@ def start(stream: Stream, key: np.uint64) -> None:
         stream[word] = mix(key)
 
 
-@kernel
-def next_word(stream: Stream) -> np.uint64:
-    """Return 64 random bits (xoshiro256++)."""
-    a, b, c, d = stream[0], stream[1], stream[2], stream[3]
+@inlined
+def _step(
+    a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
+    """Return 64 random bits and the state after them (xoshiro256++)."""
     mixed = a + d
     word = ((mixed << _R23) | (mixed >> _R41)) + a
     shifted = b << _S17
@@ -83,18 +84,23 @@ def next_word(stream: Stream) -> np.uint64:
     b ^= c
     a ^= d
     c ^= shifted
-    d = (d << _R45) | (d >> _R19)
-    stream[0], stream[1], stream[2], stream[3] = a, b, c, d
+    return word, a, b, c, (d << _R45) | (d >> _R19)
+
+
+@inlined
+def next_word(stream: Stream) -> np.uint64:
+    """Return 64 random bits."""
+    word, stream[0], stream[1], stream[2], stream[3] = _step(stream[0], stream[1], stream[2], stream[3])
     return word
 
 
-@kernel
+@inlined
 def uniform(stream: Stream) -> float:
     """Return a number from [0, 1), one of 2^53 equally spaced ones."""
     return np.float64(next_word(stream) >> _ELEVEN) * _UNIT
 
 
-@kernel
+@inlined
 def below(stream: Stream, bound: int) -> np.int64:
     """Return a whole number from 0 to bound − 1 (the multiply-shift way: its bias is under bound·2^-32)."""
     return np.int64(((next_word(stream) >> _S32) * np.uint64(bound)) >> _S32)
@@ -113,17 +119,36 @@ def _ziggurat_edge(stream: Stream, layer: int, x: float) -> tuple[bool, float]:
     return low + (high - low) * uniform(stream) < math.exp(-0.5 * x * x), x
 
 
-@kernel
+@inlined
+def normals(stream: Stream, out: npt.NDArray[np.float64], count: int) -> None:
+    """Write `count` standard normal numbers; the state stays in registers between them, which is twice as fast."""
+    a, b, c, d = stream[0], stream[1], stream[2], stream[3]
+    place = 0
+    while place < count:
+        word, a, b, c, d = _step(a, b, c, d)
+        layer = word & _LAYER
+        signed = np.int64(word) >> 11  # 53 bits, the sign among them; the layer's bits are not
+        x = np.float64(signed) * _SCALE[layer]
+        accepted = np.uint64(abs(signed)) < _INSIDE[layer]
+        if not accepted:  # one in a hundred
+            stream[0], stream[1], stream[2], stream[3] = a, b, c, d
+            accepted, x = _ziggurat_edge(stream, np.int64(layer), x)
+            a, b, c, d = stream[0], stream[1], stream[2], stream[3]
+        if accepted:
+            out[place] = x
+            place += 1
+    stream[0], stream[1], stream[2], stream[3] = a, b, c, d
+
+
+@inlined
 def normal(stream: Stream) -> float:
-    """Return a standard normal number."""
+    """Return a standard normal number, the same as `normals` would."""
     while True:
         word = next_word(stream)
         layer = word & _LAYER
-        magnitude = word >> _TWELVE  # 52 bits
-        x = np.float64(np.int64(magnitude)) * _SCALE[layer]
-        if word & np.uint64(0x100):
-            x = -x
-        if magnitude < _INSIDE[layer]:
+        signed = np.int64(word) >> 11
+        x = np.float64(signed) * _SCALE[layer]
+        if np.uint64(abs(signed)) < _INSIDE[layer]:
             return x
         accepted, x = _ziggurat_edge(stream, np.int64(layer), x)
         if accepted:
@@ -157,7 +182,7 @@ def beta(stream: Stream, a: float, b: float) -> float:
     return 1.0 if uniform(stream) * (a + b) < a else 0.0
 
 
-@kernel
+@inlined
 def shuffle(stream: Stream, items: npt.NDArray[np.int64]) -> None:
     """Put the items into a random order, all orders being equally likely."""
     for last in range(len(items) - 1, 0, -1):
@@ -173,5 +198,6 @@ def stream_for(seed: int, trial: int, purpose: int) -> Stream:
     True
     """
     stream = np.empty(4, dtype=np.uint64)
-    start(stream, key_of(np.uint64(seed), np.uint64(trial), np.uint64(purpose)))
+    # Numba would take a small key for a signed number, and mixing the two kinds makes floats.
+    start(stream, np.uint64(key_of(np.uint64(seed), np.uint64(trial), np.uint64(purpose))))
     return stream

@@ -5,7 +5,8 @@ An environment is a frozen dataclass of settings with two kernels, each of one s
     instance(means, preferences, numbers, stream, dims)
         writes the trial's true reward means (arms × D) and mean preferences (users × D);
     draw(reward, stated, arm, n, means, preferences, numbers, wants_stated, stream, spare, dims) -> overall
-        writes the reward of one pull, and the preference that the user would state where that is wanted.
+        writes the reward of one pull, and the preference that the user would state where that is wanted;
+        `reward` has D + 1 places, the last of them free to use.
 
 `draw` takes a fixed number of draws from `stream`, whatever the arm, so that two policies meet the same draws for as
 long as they choose alike; an environment that needs more starts `spare` afresh from one word of `stream`.

@@ -15,7 +15,7 @@ import numpy as np
 from pamo.compiling import count_of, kernel
 from pamo.environments.base import Environment, Floats, check_variance
 from pamo.errors import InputError
-from pamo.streams import Stream, below, normal, uniform
+from pamo.streams import Stream, below, normals, uniform
 
 
 @kernel
@@ -68,17 +68,19 @@ def _draw(
 ) -> float:
     objectives = count_of(dims)
     square, expected = 0.0, 0.0
+    normals(stream, reward, objectives + 1)
+    along = reward[objectives]
     for d in range(objectives):
-        reward[d] = means[arm, d] + numbers[0] * normal(stream)
+        reward[d] = means[arm, d] + numbers[0] * reward[d]
         square += reward[d] * reward[d]
         expected += preferences[n, d] * reward[d]
     # Given r, g = c·r is exactly Normal(c̄·r, σ²‖r‖²): one normal does what D would.
-    length, along = math.sqrt(square), normal(stream)
+    length = math.sqrt(square)
     if wants_stated:
         # The c that goes with this g: `along` in the direction of r, and fresh normals across it.
         inward = 0.0
+        normals(spare, stated, objectives)
         for d in range(objectives):
-            stated[d] = normal(spare)
             inward += stated[d] * reward[d]
         shift = (along - inward / length) / length if length > 0.0 else 0.0
         for d in range(objectives):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pamo.compiling import kernel
+from pamo.compiling import inlined
 from pamo.streams import Stream, shuffle
 
 RANDOM, ROTATE, ALL = range(3)
@@ -18,7 +18,7 @@ PROTOCOLS: dict[str, int] = {"random": RANDOM, "rotate": ROTATE, "all": ALL}
 (its main text). all: every arm to every user."""
 
 
-@kernel
+@inlined
 def assign(blocks: npt.NDArray[np.int64], protocol: int, stream: Stream) -> None:
     """Write this round's assignment over the last one's: user n gets block blocks[n]."""
     if protocol == RANDOM:

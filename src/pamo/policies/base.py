@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from pamo.compiling import dimensions, kernel
+from pamo.compiling import dimensions, inlined
 from pamo.errors import InputError
 from pamo.estimators import NO_ESTIMATE, Estimate
 from pamo.streams import Stream, below
@@ -47,6 +47,8 @@ class Arms(NamedTuple):
 
     pulls: Floats
     """N_i, (arms,)."""
+    width: Floats
+    """1/√max(N_i, 1), (arms,): the width of a mean of so many pulls."""
     reward_mean: Floats
     """r̂_i, (arms, D); 0 before the first pull."""
     overall_mean: Floats
@@ -59,7 +61,7 @@ class Users(NamedTuple):
     preference: Floats
     """ĉ^n, (users, D), formed as the policy's `estimate` says."""
     inverse_gram: Floats
-    """(V^n)⁻¹, (users, D, D), where `estimate` is a ridge."""
+    """(V^n)⁻¹, (users, D, D), where `estimate` is a ridge: only on and below the diagonal, d ≥ e."""
     pulls: Floats
     """Each user's own pulls, (users, arms), where the policy is `per_user`; otherwise (1, 1)."""
     overall_mean: Floats
@@ -159,7 +161,7 @@ def kernel_signature(objectives: int) -> Any:
         _array(1, types.int64),
         types.int64,
         types.int64,
-        types.NamedTuple((_array(1), _array(2), _array(1)), Arms),
+        types.NamedTuple((_array(1), _array(1), _array(2), _array(1)), Arms),
         types.NamedTuple((_array(2), _array(3), _array(2), _array(2)), Users),
         types.NamedTuple((_array(1), _array(1, types.uint64), _array(2)), Run),
         numba.typeof(dimensions(objectives)),
@@ -170,7 +172,7 @@ def _array(axes: int, of: Any = types.float64) -> Any:
     return types.Array(of, axes, "C")
 
 
-@kernel
+@inlined
 def pick(scores: Floats, count: int, stream: Stream) -> int:
     """Return the place of the highest of the first `count` scores; ties uniformly at random."""
     best, place, ties = scores[0], 0, 1
@@ -184,7 +186,7 @@ def pick(scores: Floats, count: int, stream: Stream) -> int:
     return place
 
 
-@kernel
+@inlined
 def mark_unpulled(scores: Floats, offer: Ints, pulls: Floats) -> bool:
     """Write 1 for the arms of the offer that were never pulled and 0 for the rest; tell whether there is any."""
     found = False

@@ -68,7 +68,7 @@ def scores(
         np.ascontiguousarray(offered, dtype=np.int64),
         0,
         int(row.rounds[0]) + 1,
-        Arms(arms.pulls.copy(), reward_means(arms), overall_means(arms)),
+        Arms(arms.pulls.copy(), 1.0 / np.sqrt(np.maximum(arms.pulls, 1.0)), reward_means(arms), overall_means(arms)),
         Users(
             preferences(row, estimate, mine),
             inverse,

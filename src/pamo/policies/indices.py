@@ -8,26 +8,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pamo.compiling import count_of, kernel
+from pamo.compiling import count_of, inlined, kernel
 from pamo.policies.base import Arms, Feedback, Floats, Ints, Policy, Run, Shape, Users
 
 _UCB = "Auer, Cesa-Bianchi & Fischer (2002)"
 _MOSS = "Audibert & Bubeck (2009)"
 
 
-@kernel
+@inlined
 def ucb_width(t: int, pulls: float) -> float:
     """√(2·ln t / N), infinite before the first pull."""
     return math.sqrt(2.0 * math.log(t) / pulls) if pulls > 0.0 else np.inf
 
 
-@kernel
+@inlined
 def moss_width(share: float, pulls: float) -> float:
     """√(max(ln(share/N), 0)/N) with share = T·N/K, infinite before the first pull."""
     return math.sqrt(max(math.log(share / pulls), 0.0) / pulls) if pulls > 0.0 else np.inf
 
 
-@kernel
+@inlined
 def _mean_objective(reward_mean: Floats, i: int, dims: Any) -> float:
     objectives = count_of(dims)
     total = 0.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pamo.compiling import count_of, kernel
+from pamo.compiling import count_of, inlined, kernel
 from pamo.estimators import Estimate, Kind
 from pamo.policies.base import Arms, Feedback, Floats, Ints, Policy, Run, Shape, Users, mark_unpulled
 from pamo.streams import uniform
 
 
-@kernel
+@inlined
 def _write_values(scores: Floats, offer: Ints, n: int, arms: Arms, users: Users, dims: Any) -> None:
     for j in range(len(offer)):
         i = offer[j]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pamo.compiling import count_of, kernel
-from pamo.estimators import Estimate, Kind, radius_in_experiments, radius_in_theory, reward_width
+from pamo.estimators import Estimate, Kind, radius_in_experiments, radius_in_theory, root_log
 from pamo.policies.base import Arms, Feedback, Floats, Ints, Policy, Run, Shape, Users
 
 _PAPER = "Provably Efficient Multi-Objective Bandit Algorithms under Preference-Centric Customization (AAAI 2026)"
@@ -16,28 +16,32 @@ _PAPER = "Provably Efficient Multi-Objective Bandit Algorithms under Preference-
 @kernel
 def _score_hidden(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any) -> None:
     objectives = count_of(dims)
-    alpha, beta, reward_bonus, theory, omega, ridge, failure, sub_gaussian = (
+    log_alpha, beta, reward_bonus, theory = (
         run.hyperparameters[0],
         run.hyperparameters[1],
         run.hyperparameters[2],
         run.hyperparameters[3],
-        run.hyperparameters[4],
-        run.hyperparameters[5],
-        run.hyperparameters[6],
-        run.hyperparameters[7],
     )
+    log_t = math.log(t)
+    root = root_log(log_t, log_alpha)
     if theory > 0.0:
+        omega, ridge, failure, sub_gaussian = (
+            run.hyperparameters[4],
+            run.hyperparameters[5],
+            run.hyperparameters[6],
+            run.hyperparameters[7],
+        )
         radius = beta * radius_in_theory(t, objectives, omega, ridge, failure, sub_gaussian)
     else:
-        radius = radius_in_experiments(t, objectives, beta)
+        radius = radius_in_experiments(log_t, objectives, beta)
     length = 0.0  # ‖ĉ‖₁
     for d in range(objectives):
         length += abs(users.preference[n, d])
     for j in range(len(offer)):
         i = offer[j]
-        rho = reward_width(t, alpha, arms.pulls[i])
+        rho = root * arms.width[i]
         value = 0.0
-        square = 0.0  # ‖r̂ + ρ·1‖² in V⁻¹, by one triangle of the symmetric V⁻¹
+        square = 0.0  # ‖r̂ + ρ·1‖² in V⁻¹, from the triangle that is kept of it
         for d in range(objectives):
             value += users.preference[n, d] * arms.reward_mean[i, d]
             x = arms.reward_mean[i, d] + rho
@@ -54,10 +58,10 @@ def _score_estimated(
     scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any
 ) -> None:
     objectives = count_of(dims)
-    alpha = run.hyperparameters[0]
+    root = root_log(math.log(t), run.hyperparameters[0])
     for j in range(len(offer)):
         i = offer[j]
-        rho = reward_width(t, alpha, arms.pulls[i])
+        rho = root * arms.width[i]
         score = 0.0
         for d in range(objectives):
             score += users.preference[n, d] * (arms.reward_mean[i, d] + rho)  # Alg. 2, its arm selection
@@ -123,7 +127,7 @@ class PrucbHp(Policy):
         theory = float(self.radius == "theory")
         omega = self._omega(shape.objectives)
         return (
-            self.alpha,
+            math.log(self.alpha),
             self.beta,
             self.reward_bonus,
             theory,
@@ -167,8 +171,8 @@ class PrucbUp(Policy):
         return Estimate(kind=Kind.STATED)
 
     def hyperparameters(self, shape: Shape) -> tuple[float, ...]:
-        """α alone."""
-        return (self.alpha,)
+        """log α alone."""
+        return (math.log(self.alpha),)
 
 
 @dataclass(frozen=True, kw_only=True)

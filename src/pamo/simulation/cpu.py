@@ -159,7 +159,7 @@ def _plan(policy: Policy, environment: Environment, rounds: int) -> Plan:
         kind=int(estimate.kind),
         weighted=bool(estimate.weighted),
         ridge=float(estimate.ridge),
-        omega=float(estimate.omega),
+        noise=1.0 / estimate.omega,
         first=float(estimate.first),
         per_user=bool(policy.per_user),
         wants_stated=Feedback.STATED in policy.reads,

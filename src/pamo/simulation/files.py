@@ -48,29 +48,35 @@ def save(result: Result, path: str | Path) -> Path:
 
 def load(path: str | Path) -> Result:
     """Return the result that a Parquet file holds."""
-    pyarrow, parquet = _pyarrow()
+    pyarrow, parquet = require_pyarrow()
     source = Path(path)
     if not source.is_file():
         raise ResultFileError(f"{source} is not a file; expected a result that `Result.save` wrote")
     try:
-        table = parquet.read_table(source)
-    except (pyarrow.ArrowInvalid, OSError) as error:
+        table = parquet.read_table(source, page_checksum_verification=True)
+    except (pyarrow.ArrowException, OSError) as error:
         raise ResultFileError(
             f"{source} cannot be read as Parquet: it was cut short, or is not a result file ({_first_line(error)})"
         ) from error
     metadata = table.schema.metadata or {}
     if b"pamo" not in metadata:
         raise ResultFileError(f"{source} is a Parquet file, but not one that pamo wrote; expected a result file")
-    spec = json.loads(metadata[b"pamo"])
-    if spec["format"] > FORMAT:
+    try:
+        spec = json.loads(metadata[b"pamo"])
+        if spec["format"] > FORMAT:
+            raise ResultFileError(
+                f"{source} was written by pamo {spec['version']} in format {spec['format']}; pamo {__version__} reads "
+                f"formats up to {FORMAT}: upgrade pamo to open it"
+            )
+        settings = spec["settings"]
+        policies = {
+            name: _read_policy(table, name, about, settings["trials"], source)
+            for name, about in spec["policies"].items()
+        }
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ResultFileError(
-            f"{source} was written by pamo {spec['version']} in format {spec['format']}; pamo {__version__} reads "
-            f"formats up to {FORMAT}: upgrade pamo to open it"
-        )
-    settings = spec["settings"]
-    policies = {
-        name: _read_policy(table, name, about, settings["trials"], source) for name, about in spec["policies"].items()
-    }
+            f"{source} is damaged: expected what a result of format {FORMAT} holds, got {_first_line(error)}"
+        ) from error
     return Result(settings=settings, policies=policies)
 
 
@@ -85,21 +91,20 @@ def _read_policy(table: Any, name: str, about: dict[str, Any], trials: int, sour
         )
     shape = (trials, len(rounds))
     columns = {column: rows[column].to_numpy().reshape(shape) for column in _SCALARS if column != "regret"}
-    by_user = np.array(rows["regret_by_user"].to_pylist()).reshape(*shape, -1)
-    pulls = [row for row in rows["pulls"].to_pylist() if row is not None]
+    lists = {column: rows[column].combine_chunks().flatten().to_numpy() for column in ("regret_by_user", "pulls")}
     return PolicyResult(
         id=about["id"],
         hyperparameters=about["hyperparameters"],
         rounds=rounds,
-        regret_by_user=by_user,
-        pulls=np.array(pulls, dtype=np.int64).reshape(trials, -1),
+        regret_by_user=lists["regret_by_user"].reshape(*shape, -1),
+        pulls=lists["pulls"].reshape(trials, -1),
         seconds=about["seconds"],
         **columns,
     )
 
 
 def _write_parquet(result: Result, path: Path) -> None:
-    pyarrow, parquet = _pyarrow()
+    pyarrow, parquet = require_pyarrow()
     spec = {
         "format": FORMAT,
         "version": __version__,
@@ -125,7 +130,7 @@ def _write_parquet(result: Result, path: Path) -> None:
         ],
         metadata={"pamo": json.dumps(spec, ensure_ascii=False)},
     )
-    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
         for name, outcome in result.policies.items():
             trials, marks = outcome.regret.shape
             last = [None] * (marks - 1)
@@ -169,7 +174,8 @@ def _write_json(result: Result, path: Path) -> None:
     path.write_text(json.dumps(result.summary(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def require_pyarrow() -> tuple[Any, Any]:
+    """Return `pyarrow` and `pyarrow.parquet`, or say which extra installs them."""
     try:
         import pyarrow
         import pyarrow.parquet

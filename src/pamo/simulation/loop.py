@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from pamo.compiling import compile_for, count_of, dimensions, kernel
+from pamo.compiling import compile_for, count_of, dimensions, inlined, kernel
 from pamo.environments.base import draw_signature, instance_signature
 from pamo.environments.protocols import ALL, assign
 from pamo.estimators import Kind, update_ridge
@@ -41,7 +41,7 @@ class Plan(NamedTuple):
     kind: int
     weighted: bool
     ridge: float
-    omega: float
+    noise: float
     first: float
     per_user: bool
     wants_stated: bool
@@ -89,6 +89,7 @@ def _forget(
 ) -> None:
     """Set everything that is learned to the state before the first round (Alg. 1, initialization)."""
     arms.pulls[:] = 0.0
+    arms.width[:] = 1.0
     arms.reward_mean[:] = 0.0
     arms.overall_mean[:] = 0.0
     users.pulls[:] = 0.0
@@ -105,7 +106,7 @@ def _forget(
                 users.preference[n, d] = truth[n, d]
 
 
-@kernel
+@inlined
 def _learn_preference(
     users: Users,
     n: int,
@@ -127,8 +128,8 @@ def _learn_preference(
             if t == 1:
                 users.preference[n, d] = 0.0  # ĉ₁ was no estimate: from here on ĉ = V⁻¹b
         if square > 0.0:  # w = ω/‖r‖² has no value at r = 0, which carries no direction
-            weight = plan.omega / square if plan.weighted else 1.0
-            update_ridge(users.inverse_gram, users.preference, n, reward, overall, weight, gain, dims)
+            noise = square * plan.noise if plan.weighted else 1.0  # 1/w
+            update_ridge(users.inverse_gram, users.preference, n, reward, overall, noise, gain, dims)
     elif plan.kind == _STATED:
         for d in range(objectives):
             stated_sum[n, d] += stated[d]
@@ -168,7 +169,7 @@ def _run_trials(
     means, truth = np.empty((plan.arms, objectives)), np.empty((plan.users, objectives))
     gaps, pareto = np.empty((plan.users, plan.arms)), np.empty(plan.arms)
     own = (plan.users, plan.arms) if plan.per_user else (1, 1)
-    arms = Arms(np.empty(plan.arms), np.empty((plan.arms, objectives)), np.empty(plan.arms))
+    arms = Arms(np.empty(plan.arms), np.empty(plan.arms), np.empty((plan.arms, objectives)), np.empty(plan.arms))
     users = Users(
         np.empty((plan.users, objectives)),
         np.empty((plan.users, objectives, objectives)),
@@ -184,7 +185,7 @@ def _run_trials(
     blocks = np.arange(plan.arms // size)
     rewards, overalls = np.empty((plan.users, objectives)), np.empty(plan.users)
     chosen = np.empty(plan.users, dtype=np.int64)
-    reward, stated, gain = np.empty(objectives), np.empty(objectives), np.empty(objectives)
+    reward, stated, gain = np.empty(objectives + 1), np.empty(objectives), np.empty(objectives)
 
     for row in range(first_row, last_row):
         for purpose in (INSTANCE, ENVIRONMENT, POLICY, STATED):
@@ -222,6 +223,7 @@ def _run_trials(
                 arm = chosen[n]
                 arms.pulls[arm] += 1.0
                 share = 1.0 / arms.pulls[arm]
+                arms.width[arm] = math.sqrt(share)
                 overall_sum[arm] += overalls[n]
                 arms.overall_mean[arm] = overall_sum[arm] * share
                 for d in range(objectives):

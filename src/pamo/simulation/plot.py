@@ -2,45 +2,65 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pamo.errors import InputError, missing_extra
+from pamo.errors import InputError, ResultFileError, missing_extra
 from pamo.simulation.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe & Ito's colours, told apart by every kind of colour vision; the line styles tell them apart in black and white.
-_BLUE, _ORANGE, _GREEN, _PURPLE = "#0072B2", "#D55E00", "#009E73", "#AA4499"
-_SKY, _AMBER, _GREY, _OLIVE = "#56B4E9", "#E69F00", "#666666", "#117733"
+# Okabe & Ito's colours and three of Tol's, told apart by every kind of colour vision. Lines of like colour differ in
+# style, so that they can be told apart in black and white; those that often lie on each other differ in both.
+_BLUE, _SKY, _VERMILION, _AMBER, _GREEN = "#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73"
+_PURPLE, _FOREST, _GREY, _BLACK = "#AA4499", "#117733", "#666666", "#000000"
+_DASHED, _DOTTED, _MIXED = (0, (5, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1))
 
 STYLES: dict[str, tuple[str, Any]] = {
     "prucb-hp": (_BLUE, "-"),
-    "prucb-up": (_BLUE, (0, (5, 1.5))),
-    "prucb-kp": (_GREEN, "-"),
-    "ucb-per-user": (_ORANGE, "-"),
-    "greedy": (_OLIVE, (0, (1, 1))),
+    "prucb-up": (_SKY, _DASHED),
+    "prucb-kp": (_BLACK, _DOTTED),
+    "ucb-per-user": (_VERMILION, "-"),
+    "greedy": (_FOREST, "-"),
     "oful": (_PURPLE, "-"),
-    "ucb": (_ORANGE, (0, (5, 1.5))),
-    "moss": (_AMBER, (0, (3, 1, 1, 1))),
-    "s-ucb": (_SKY, (0, (5, 1.5))),
-    "s-moss": (_SKY, (0, (1, 1))),
+    "ucb": (_VERMILION, _DASHED),
+    "moss": (_AMBER, _MIXED),
+    "s-ucb": (_GREEN, _DASHED),
+    "s-moss": (_GREEN, _DOTTED),
     "pareto-ucb": (_GREY, "-"),
-    "pareto-ts": (_GREY, (0, (3, 1, 1, 1))),
+    "pareto-ts": (_GREY, _MIXED),
 }
-_SPARE = [(_BLUE, ":"), (_ORANGE, ":"), (_GREEN, "--"), (_PURPLE, "--"), ("#000000", "-."), (_AMBER, "-")]
+_LABEL, _LEADER = 9.0, 14.0  # a label's size and its distance from its line, in points
+_UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+_SPARE = [
+    (_AMBER, "-"),
+    (_GREEN, "-"),
+    (_BLACK, _MIXED),
+    (_PURPLE, _DASHED),
+    (_SKY, "-"),
+    (_FOREST, _DOTTED),
+    (_BLUE, _DOTTED),
+    (_VERMILION, _DOTTED),
+]
 
 
-def style_of(policy: str, place: int = 0) -> tuple[str, Any]:
-    """Return a policy's colour and line style: its own, or by its place one of those kept for the unknown.
+def styles_for(names: Iterable[str]) -> dict[str, tuple[str, Any]]:
+    """Return the colour and line style of each policy of a figure: its own, or for an unknown one a colour left over.
 
-    >>> style_of("prucb-hp")
-    ('#0072B2', '-')
+    >>> styles_for(["moss", "mine"])
+    {'moss': ('#E69F00', (0, (3, 1, 1, 1))), 'mine': ('#009E73', '-')}
     """
-    return STYLES.get(policy, _SPARE[place % len(_SPARE)])
+    several = list(names)
+    taken = {STYLES[name][0] for name in several if name in STYLES}
+    free = [style for style in _SPARE if style[0] not in taken] or _SPARE
+    unknown = [name for name in several if name not in STYLES]
+    spare = {name: free[place % len(free)] for place, name in enumerate(unknown)}
+    return {name: STYLES.get(name) or spare[name] for name in several}
 
 
 def require_matplotlib() -> Any:
@@ -55,16 +75,20 @@ def require_matplotlib() -> Any:
 def draw_regret(axes: Axes, result: Result, *, log: bool = False) -> None:
     """Draw each policy's mean regret with its 95 % band, named at the right end of its line."""
     ends: list[tuple[float, str, str]] = []
-    for place, (name, outcome) in enumerate(result.policies.items()):
-        colour, line = style_of(name, place)
+    lowest = 0.0
+    for name, (colour, line) in styles_for(result).items():
+        outcome = result[name]
         mean, low, high = outcome.band()
         axes.fill_between(outcome.rounds, low, high, color=colour, alpha=0.18, linewidth=0)
-        axes.plot(outcome.rounds, mean, color=colour, linestyle=line, linewidth=1.8)
+        # A broken line above a solid one lets both be seen where they meet.
+        above = 2.0 if line == "-" else 2.1
+        axes.plot(outcome.rounds, mean, color=colour, linestyle=line, linewidth=1.8, zorder=above)
         ends.append((float(mean[-1]), name, colour))
-    if log:
+        lowest = min(lowest, float(low.min()))
+    if log and any(height > 0.0 for height, _, _ in ends):
         axes.set_yscale("log")
     else:
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+        axes.set_ylim(bottom=lowest)
     last = max(int(outcome.rounds[-1]) for outcome in result.policies.values())
     axes.set_xlim(0, last)
     axes.set_xlabel("round t")
@@ -75,36 +99,56 @@ def draw_regret(axes: Axes, result: Result, *, log: bool = False) -> None:
     label_ends(axes, last, ends)
 
 
-def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]], *, size: float = 9.0) -> None:
+def label_ends(axes: Axes, x: float, ends: list[tuple[float, str, str]], *, size: float = _LABEL) -> None:
     """Write names beside the right ends of lines, moved apart so that none covers another.
 
     ends: (y, name, colour). Each label keeps its order and moves as little as it must.
     """
     if not ends:
         return
-    to_screen = axes.transData
     figure: Any = axes.get_figure()
     gap = size * 1.25 * figure.dpi / 72.0
     ordered = sorted(ends)
-    wanted = np.array([to_screen.transform((x, y))[1] for y, _, _ in ordered])
+    wanted = np.array([axes.transData.transform((x, y))[1] for y, _, _ in ordered])
     box = axes.get_window_extent()
-    placed = spread(wanted, gap, float(box.y0), float(box.y1))
-    for (y, name, colour), screen in zip(ordered, placed, strict=True):
-        shift = screen - float(to_screen.transform((x, y))[1])
-        moved = abs(shift) > 0.5 * gap
+    for (y, name, colour), at, screen in zip(ordered, wanted, spread(wanted, gap, box.y0, box.y1), strict=True):
         axes.annotate(
             name,
             xy=(x, y),
-            xytext=(10 if moved else 4, shift * 72.0 / figure.dpi),
+            xytext=(_LEADER, (screen - at) * 72.0 / figure.dpi),
             textcoords="offset points",
-            color=colour,
+            color=ink(colour),
             fontsize=size,
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
-            if moved
-            else None,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.8,
+                "shrinkA": 1,
+                "shrinkB": 0,
+                "relpos": (0.0, 0.5),  # to the middle of the label's left side
+            },
         )
+
+
+def ink(colour: str) -> str:
+    """Return the colour, darkened until text in it can be read on white (a contrast of 4.5, WCAG's AA).
+
+    >>> ink("#0072B2"), ink("#E69F00")
+    ('#0072b2', '#9c6c00')
+    """
+    parts = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255.0
+    factor = 1.0
+    while _contrast(parts * factor) < 4.5:
+        factor -= 0.01
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts * factor)
+
+
+def _contrast(parts: Any) -> float:
+    """Return how a colour stands out from white, from 1 (not at all) to 21 (black), as WCAG defines it."""
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(1.05 / (linear @ np.array([0.2126, 0.7152, 0.0722]) + 0.05))
 
 
 def spread(wanted: Any, gap: float, low: float, high: float) -> Any:
@@ -113,7 +157,8 @@ def spread(wanted: Any, gap: float, low: float, high: float) -> Any:
     >>> spread(np.array([0.0, 0.1]), 1.0, -5.0, 5.0).tolist()
     [-0.45, 0.55]
     """
-    # Pool neighbours that would overlap into one block centred on the mean of what its members want.
+    # Without its place's share of the gaps, a height may equal its neighbour's: pool those that are out of order into
+    # blocks, each at the mean of what its members want, and keep all within the limits (isotonic regression).
     blocks: list[tuple[float, int]] = []
     for place, value in enumerate(wanted):
         center, count = float(value) - gap * place, 1
@@ -121,18 +166,22 @@ def spread(wanted: Any, gap: float, low: float, high: float) -> Any:
             other, size = blocks.pop()
             center, count = (center * count + other * size) / (count + size), count + size
         blocks.append((center, count))
-    flat = np.concatenate([np.full(count, center) for center, count in blocks]) + gap * np.arange(len(wanted))
-    if flat[-1] > high:
-        flat = flat - (flat[-1] - high)
-    if flat[0] < low:
-        flat = flat + (low - flat[0])
-    return flat
+    top = high - gap * (len(wanted) - 1)
+    if top < low:  # more than there is room for: as much over the top as under the bottom
+        low = top = (low + top) / 2.0
+    centers = np.concatenate([np.full(count, center) for center, count in blocks])
+    return np.clip(centers, low, top) + gap * np.arange(len(wanted))
 
 
 def plot_result(result: Result, path: str | Path | None = None, *, title: str | None = None, log: bool = False) -> Any:
     """Draw a result; write it to `path` if there is one, else return the figure."""
-    figure = require_matplotlib().Figure(figsize=(7.2, 4.4), dpi=144)
-    axes = figure.add_axes((0.11, 0.13, 0.70, 0.76))
+    figure_module = require_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.textpath import TextPath
+
+    figure = figure_module.Figure(figsize=(7.2, 4.4), dpi=144)
+    labels = _LEADER + max(TextPath((0, 0), name, size=_LABEL).get_extents().width for name in result.policies)
+    axes = figure.add_axes((0.11, 0.13, max(0.86 - labels / (72.0 * 7.2), 0.3), 0.76))
     environment = result.settings["environment"]
     trials = result.settings["trials"]
     default = (
@@ -148,5 +197,13 @@ def plot_result(result: Result, path: str | Path | None = None, *, title: str | 
         raise InputError(f"expected a figure file that ends in .svg, .png or .pdf, got {target.name!r}")
     if not target.parent.is_dir():
         raise InputError(f"expected an existing folder to draw {target.name} into, got {target.parent}; make it first")
-    figure.savefig(target)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        with rc_context({"svg.hashsalt": "pamo"}):  # and no date below: the same result draws the same file
+            figure.savefig(partial, format=target.suffix[1:], metadata=_UNDATED.get(target.suffix))
+        partial.replace(target)
+    except OSError as error:
+        raise ResultFileError(f"{target} could not be written: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
     return target

@@ -1,0 +1,5 @@
+"""Run all benchmarks and print their tables: `python -m benchmarks`, or `make bench`."""
+
+from benchmarks import simulator
+
+simulator.main()

@@ -1,0 +1,1 @@
+"""Experiments: studies as data, the runner that keeps them, and the report."""

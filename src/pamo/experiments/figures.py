@@ -1,0 +1,128 @@
+"""Drawing for studies: panels in one style, a legend above them that hides nothing, SVG and PNG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pamo.experiments.grid import curve
+from pamo.experiments.tables import Tables
+from pamo.simulation.plot import require_matplotlib, style_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH = 9.0
+"""Inches: what fits a page, and a screen at 100 dpi."""
+
+INK, GRID = "#222222", "#dddddd"
+
+
+def panels(count: int, *, columns: int = 3, height: float = 2.7, legend: float = 0.55) -> tuple[Any, list[Axes]]:
+    """Return a figure with so many panels and room for a legend above them (`legend` inches of it)."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = require_matplotlib().Figure(figsize=(WIDTH, rows * height + legend), dpi=100, layout="constrained")
+    top = 1.0 - legend / (rows * height + legend)
+    figure.get_layout_engine().set(rect=(0, 0, 1, top), w_pad=0.08, h_pad=0.08)
+    axes = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
+    for each in axes:
+        tidy(each)
+    return figure, axes
+
+
+def tidy(axes: Axes) -> None:
+    """Give axes the common look."""
+    axes.grid(visible=True, color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8, color=INK)
+
+
+def legend_above(figure: Any, names: Sequence[str], styles: Sequence[tuple[str, Any]], *, columns: int = 8) -> None:
+    """Write the legend into the room above the panels, a line sample and a name each."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=colour, linestyle=line, linewidth=2) for colour, line in styles]
+    figure.legend(
+        handles,
+        list(names),
+        loc="upper left",
+        ncols=min(columns, len(names)),
+        frameon=False,
+        fontsize=8.5,
+        handlelength=2.6,
+        columnspacing=1.4,
+    )
+
+
+def draw_curves(
+    tables: Tables,
+    cells: Sequence[str],
+    policies: Sequence[str],
+    *,
+    titles: Callable[[str], str] = str,
+    trials: int | None = None,
+    columns: int = 3,
+    log: bool = False,
+) -> Any:
+    """Draw mean regret with its 95 % band, a panel a cell, the policies in their own colours."""
+    figure, axes = panels(len(cells), columns=columns, legend=0.35 + 0.25 * (-(-len(policies) // 8)))
+    for each, cell in zip(axes, cells, strict=True):
+        for place, policy in enumerate(policies):
+            draw_curve(each, tables, cell, policy, place, trials=trials)
+        each.set_title(titles(cell), fontsize=9, loc="left")
+        each.set_xlim(left=0)
+        if log:
+            each.set_yscale("log")
+        else:
+            each.set_ylim(bottom=0)
+        each.set_xlabel("round t", fontsize=8.5)
+        each.set_ylabel("regret, all users", fontsize=8.5)
+    legend_above(figure, policies, [style_of(policy, place) for place, policy in enumerate(policies)])
+    return figure
+
+
+def draw_curve(
+    axes: Axes, tables: Tables, cell: str, policy: str, place: int = 0, *, trials: int | None = None
+) -> None:
+    """Draw one policy's mean curve and band."""
+    rows = curve(tables, cell, policy, trials)
+    colour, line = style_of(policy, place)
+    axes.fill_between(rows["round"], rows["low"], rows["high"], color=colour, alpha=0.18, linewidth=0)
+    axes.plot(rows["round"], rows["mean"], color=colour, linestyle=line, linewidth=1.5)
+
+
+def draw_bars(
+    axes: Axes, names: Sequence[str], means: Sequence[float], lows: Sequence[float], highs: Sequence[float], **look: Any
+) -> None:
+    """Draw horizontal bars with their 95 % intervals, the first on top, the value written at its end."""
+    places = np.arange(len(names))[::-1]
+    colours = look.pop("colours", ["#0072B2"] * len(names))
+    axes.barh(places, means, color=colours, height=0.62)
+    errors = [np.subtract(means, lows), np.subtract(highs, means)]
+    axes.errorbar(means, places, xerr=errors, fmt="none", ecolor=INK, elinewidth=1, capsize=2)
+    reach = max(max(highs), max(means))
+    for place, mean, high in zip(places, means, highs, strict=True):
+        axes.text(
+            max(mean, high) + 0.015 * reach, place, look.get("form", "{:,.0f}").format(mean), va="center", fontsize=8
+        )
+    axes.set_yticks(places, names, fontsize=8.5)
+    axes.set_xlim(0, reach * 1.16)
+    axes.grid(visible=False, axis="y")
+
+
+def save_figure(figure: Any, stem: Path) -> list[str]:
+    """Write the figure as SVG and PNG and return the files' names; text is drawn as shapes, so fonts cannot differ."""
+    from matplotlib import rc_context
+
+    names = []
+    with rc_context({"svg.fonttype": "path", "svg.hashsalt": stem.name}):
+        for ending, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 150})):
+            target = stem.with_suffix(ending)
+            figure.savefig(target, facecolor="white", **options)
+            names.append(target.name)
+    return names
