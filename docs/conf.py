@@ -10,11 +10,13 @@ author = "The pamo contributors"
 copyright = author
 version = release = runpy.run_path(str(SOURCE / "pamo" / "_version.py"))["__version__"]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say what arguments are; signatures stay readable
+default_role = "code"  # `this` in a docstring is code, as in Markdown
 
 html_theme = "furo"
 html_title = f"pamo {release}"

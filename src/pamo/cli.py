@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from pamo import environments, policies
 from pamo._version import __version__
-from pamo.errors import InputError, PamoError
+from pamo.errors import InputError, PamoError, unknown_name
 from pamo.simulation import Result, simulate, summarize
 from pamo.simulation.files import require_pyarrow
 from pamo.simulation.plot import require_matplotlib
@@ -28,6 +28,13 @@ examples:
   pamo simulate --environment bounded --reward bernoulli --format json > result.json
 
 A policy is an id, with hyperparameters after a colon where wanted; `pamo policies` lists them.
+"""
+
+_REPRODUCE_HELP = """\
+examples:
+  pamo reproduce                       everything, at the paper's size: about two minutes on two cores
+  pamo reproduce --quick               everything, small: a few seconds
+  pamo reproduce hidden --trials 400   one study, with more trials
 """
 
 
@@ -51,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except MemoryError as error:
         print(
-            f"pamo: this needs more memory than there is; ask for fewer trials or checkpoints ({error})",
+            f"pamo: this needs more memory than there is; ask for fewer trials, checkpoints, users or arms ({error})",
             file=sys.stderr,
         )
         return 2
@@ -98,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pamo {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_simulate(commands)
+    _add_reproduce(commands)
     listing = commands.add_parser("policies", help="list the policies: formula, feedback read, reference")
     listing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     listing.set_defaults(command=_policies)
@@ -162,6 +170,26 @@ def _add_simulate(commands: Any) -> None:
     parser.set_defaults(command=_simulate)
 
 
+def _add_reproduce(commands: Any) -> None:
+    parser = commands.add_parser(
+        "reproduce",
+        help="re-run the paper's studies and write a report with a verdict on each claim",
+        description="Re-run the paper's studies, judge its claims, and write report.html, summary.md and summary.json. "
+        "What is finished and unchanged is not run again; a run that is stopped loses at most the study in progress.",
+        epilog=_REPRODUCE_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="*", metavar="NAME", help="studies to run (default: all; --list names them)")
+    parser.add_argument("--list", action="store_true", help="list the studies and stop")
+    parser.add_argument("--quick", action="store_true", help="a small version of each, to see that it works")
+    parser.add_argument("--trials", type=_whole, metavar="N", help="trials of each (default: 100; confidence 10,000)")
+    parser.add_argument("--seed", type=_whole, default=1, metavar="S", help="same seed, same result (default: 1)")
+    parser.add_argument(
+        "--output", default="reports/paper", metavar="DIR", help="where to keep it all (default: reports/paper)"
+    )
+    parser.set_defaults(command=_reproduce)
+
+
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
@@ -194,6 +222,41 @@ def _simulate(options: argparse.Namespace) -> int:
         progress=True,
     )
     return _report(result, options)
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    # Imported here: the studies are not needed, nor their weight, for anything else.
+    from pamo.experiments.paper import STUDIES
+    from pamo.experiments.report import verdict_table, write_report
+    from pamo.experiments.runner import finished, run_studies
+
+    if options.list:
+        for study in STUDIES.values():
+            print(f"{study.name:<13}{study.title} ({study.source})")
+        return 0
+    for name in options.name:
+        if name not in STUDIES:
+            raise unknown_name("study", name, STUDIES)
+    if options.seed < 0:
+        raise InputError(f"expected --seed to be at least 0, got {options.seed}")
+    output = Path(options.output)
+    if output.exists() and not output.is_dir():
+        raise InputError(f"expected --output to be a folder, got the file {options.output!r}")
+    records = run_studies(
+        [study for study in STUDIES.values() if not options.name or study.name in options.name],
+        output,
+        seed=options.seed,
+        quick=options.quick,
+        trials=options.trials,
+        announce=lambda line: print(line, file=sys.stderr),
+    )
+    # The report shows all that the folder holds, so that studies can be run one by one.
+    fresh = {record["name"]: record for record in records}
+    shown = [fresh.get(name) or finished(output / name) for name in STUDIES]
+    page = write_report([record for record in shown if record is not None], output)
+    print(verdict_table(records))
+    print(f"\nreport: {page}")
+    return 0
 
 
 def _show(options: argparse.Namespace) -> int:

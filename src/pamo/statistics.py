@@ -18,6 +18,9 @@ from pamo.errors import InputError
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+LEAST_SQUARE = 1e-300
+"""‖r‖² up to which a reward is as good as 0: its weight 1/‖r‖² would leave a float's range, and then poison a sum."""
+
 
 @kernel
 def _add_moment(moments: Floats, row: int, weight: float, reward: Floats, overall: float) -> None:
@@ -91,7 +94,7 @@ def _observe_users(
         # A regression takes a round only whole: reward and overall score both (NaN in either makes this NaN).
         if not np.isnan(length + overalls[k]):
             _add_moment(plain, row, 1.0, rewards[k], overalls[k])
-            if length > 0.0:  # w = 1/‖r‖² has no value at r = 0: such a sample carries no direction
+            if length > LEAST_SQUARE:  # w = 1/‖r‖² has no value at r = 0: such a sample carries no direction
                 _add_moment(weighted, row, 1.0 / length, rewards[k], overalls[k])
         if stated:
             stated_count[row] += 1.0

@@ -31,6 +31,9 @@ from pamo.errors import InputError, unknown_name
 
 Floats = npt.NDArray[np.float64]
 
+MOST_CELLS = 2**36
+"""The most numbers that one table of a trial may hold: beyond half a terabyte it is a slip of the keyboard."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
@@ -61,6 +64,11 @@ class Environment:
                 raise InputError(f"expected {name} as a whole number, got {size!r}")
             if size < 1:
                 raise InputError(f"expected {name} to be at least 1, got {size}")
+        if max(self.users * self.arm_count, self.arm_count * self.objectives) > MOST_CELLS:
+            raise InputError(
+                f"expected a problem that fits into memory, got {self.users} users × {self.arm_count} arms × "
+                f"{self.objectives} objectives"
+            )
         if self.protocol not in PROTOCOLS:
             raise unknown_name("protocol", self.protocol, PROTOCOLS)
         if self.block_size > self.arm_count:

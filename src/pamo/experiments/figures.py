@@ -10,7 +10,7 @@ import numpy as np
 
 from pamo.experiments.grid import curve
 from pamo.experiments.tables import Tables
-from pamo.simulation.plot import require_matplotlib, style_of
+from pamo.simulation.plot import require_matplotlib, styles_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,31 +69,35 @@ def draw_curves(
     columns: int = 3,
     log: bool = False,
 ) -> Any:
-    """Draw mean regret with its 95 % band, a panel a cell, the policies in their own colours."""
-    figure, axes = panels(len(cells), columns=columns, legend=0.35 + 0.25 * (-(-len(policies) // 8)))
+    """Draw mean regret with its 95 % band, a panel a cell, the policies in their own colours; `log` for both axes."""
+    styles = styles_for(policies)
+    figure, axes = panels(len(cells), columns=columns, legend=0.2 + 0.2 * (-(-len(policies) // 8)))
     for each, cell in zip(axes, cells, strict=True):
-        for place, policy in enumerate(policies):
-            draw_curve(each, tables, cell, policy, place, trials=trials)
-        each.set_title(titles(cell), fontsize=9, loc="left")
-        each.set_xlim(left=0)
+        for policy, style in styles.items():
+            draw_curve(each, tables, cell, policy, style, trials=trials)
+        each.set_title(titles(cell), fontsize=8.5, loc="left")
         if log:
+            each.set_xscale("log")
             each.set_yscale("log")
         else:
+            each.set_xlim(left=0)
             each.set_ylim(bottom=0)
         each.set_xlabel("round t", fontsize=8.5)
         each.set_ylabel("regret, all users", fontsize=8.5)
-    legend_above(figure, policies, [style_of(policy, place) for place, policy in enumerate(policies)])
+    legend_above(figure, policies, list(styles.values()))
     return figure
 
 
 def draw_curve(
-    axes: Axes, tables: Tables, cell: str, policy: str, place: int = 0, *, trials: int | None = None
+    axes: Axes, tables: Tables, cell: str, policy: str, style: tuple[str, Any], *, trials: int | None = None
 ) -> None:
     """Draw one policy's mean curve and band."""
     rows = curve(tables, cell, policy, trials)
-    colour, line = style_of(policy, place)
+    colour, line = style
     axes.fill_between(rows["round"], rows["low"], rows["high"], color=colour, alpha=0.18, linewidth=0)
-    axes.plot(rows["round"], rows["mean"], color=colour, linestyle=line, linewidth=1.5)
+    axes.plot(
+        rows["round"], rows["mean"], color=colour, linestyle=line, linewidth=1.5, zorder=2.0 if line == "-" else 2.1
+    )
 
 
 def draw_bars(
@@ -105,7 +109,7 @@ def draw_bars(
     axes.barh(places, means, color=colours, height=0.62)
     errors = [np.subtract(means, lows), np.subtract(highs, means)]
     axes.errorbar(means, places, xerr=errors, fmt="none", ecolor=INK, elinewidth=1, capsize=2)
-    reach = max(max(highs), max(means))
+    reach = max(*highs, *means)
     for place, mean, high in zip(places, means, highs, strict=True):
         axes.text(
             max(mean, high) + 0.015 * reach, place, look.get("form", "{:,.0f}").format(mean), va="center", fontsize=8

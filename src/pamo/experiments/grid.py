@@ -105,11 +105,18 @@ def beats(tables: Tables, cell: str, policy: str, other: str) -> bool:
 
 
 def exponent(tables: Tables, cell: str, policy: str) -> float:
-    """Return p of regret ∝ t^p, fitted to the mean curve's second half on logarithms: 1 is linear growth."""
+    """Return p of regret growing like t^p late in the run: 1 is linear growth, 0 logarithmic or none.
+
+    It compares the mean regret a round in the third and in the last quarter, so that what was lost in learning at the
+    start does not count: fitted to the whole curve, a linear growth on top of that would look like less.
+    """
     rows = curve(tables, cell, policy)
-    late = rows["round"] >= rows["round"][-1] / 2
-    logs = np.log(np.maximum(rows["mean"][late], 1e-12))
-    return float(np.polyfit(np.log(rows["round"][late]), logs, 1)[0])
+    last = float(rows["round"][-1])
+    half, three, end = np.interp([0.5 * last, 0.75 * last, last], rows["round"], rows["mean"])
+    if end - three <= 1e-9 * max(end, 1.0):
+        return 0.0  # it grows no more
+    third, fourth = max(three - half, 1e-12), end - three
+    return float(1.0 + np.log(fourth / third) / np.log(0.875 / 0.625))
 
 
 def slopes(tables: Tables, cell: str, policy: str, rounds: int) -> Floats:

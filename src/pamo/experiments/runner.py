@@ -81,13 +81,14 @@ def run_studies(
     total = sum(study.weight for study, _, _, record in wanted if record is None)
     records: list[dict[str, Any]] = []
     with _Bar(total, shown) as bar:
-        for study, settings, known, record in wanted:
-            if record is None:
-                bar.describe(study.name)
-                record = run_study(study, settings, known, seed, output / study.name, bar.advance(study.weight))
-                bar.line(f"{study.name}: {record['seconds']:.1f} s")
-            else:
+        for study, settings, known, kept in wanted:
+            if kept is not None:
                 announce(f"{study.name}: finished before, unchanged")
+                records.append(kept)
+                continue
+            bar.describe(study.name)
+            record = run_study(study, settings, known, seed, output / study.name, bar.advance(study.weight))
+            bar.line(f"{study.name}: {record['seconds']:.1f} s")
             records.append(record)
     return records
 

@@ -109,9 +109,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, float | int) and not math.isfinite(value):
-                raise InputError(f"{self.id}: expected {field.name} to be a finite number, got {value}")
+            _check_kind(self.id, field.name, getattr(self, field.name), field.default)
 
     def estimate(self, objectives: int) -> Estimate:
         """Say how ĉ is formed; the default is that it is not."""
@@ -151,6 +149,21 @@ class Policy:
                 "pass horizon=…, or choose a policy that works without, such as prucb-hp"
             )
         return shape.horizon
+
+
+def _check_kind(policy: str, name: str, value: Any, default: Any) -> None:
+    """Raise an error if the value is not of its default's kind: a switch, a finite number (or none), or a word."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(default, bool):
+        fits, expected = isinstance(value, bool), "true or false"
+    elif isinstance(default, int | float):
+        fits, expected = number, "a finite number"
+    elif default is None:
+        fits, expected = value is None or number, "a finite number or none"
+    else:  # words are checked by the policy that knows them, and so is what has no default
+        fits, expected = True, ""
+    if not fits:
+        raise InputError(f"{policy}: expected {name} to be {expected}, got {value}")
 
 
 @cache

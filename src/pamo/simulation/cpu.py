@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from pamo._version import __version__
 from pamo.compiling import dimensions
-from pamo.environments.base import Environment
+from pamo.environments.base import MOST_CELLS, Environment
 from pamo.environments.protocols import PROTOCOLS
 from pamo.errors import InputError
 from pamo.policies.base import Feedback, Policy, Shape, check_kernel
@@ -64,6 +64,11 @@ def simulate(
         _whole(name, value, least)
     _whole("seed", seed, 0, _MAX_SEED)
     marks = _checkpoints(checkpoints, rounds)
+    if trials * len(marks) * environment.users > MOST_CELLS or trials * environment.arm_count > MOST_CELLS:
+        raise InputError(
+            f"expected results that fit into memory, got {trials} trials × {len(marks)} checkpoints × "
+            f"{environment.users} users and {environment.arm_count} arms; run fewer trials at a time (first_trial)"
+        )
     workers = _threads(threads, trials)
     shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
     plans = [(policy, _numbers(policy, shape), _plan(policy, environment, rounds)) for policy in several]

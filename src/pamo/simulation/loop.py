@@ -22,6 +22,7 @@ from pamo.environments.protocols import ALL, assign
 from pamo.estimators import Kind, update_ridge
 from pamo.pareto import shortfall
 from pamo.policies.base import Arms, Run, Users, kernel_signature, pick
+from pamo.statistics import LEAST_SQUARE
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, Stream, key_of, start
 
 Floats = npt.NDArray[np.float64]
@@ -127,7 +128,7 @@ def _learn_preference(
             square += reward[d] * reward[d]
             if t == 1:
                 users.preference[n, d] = 0.0  # ĉ₁ was no estimate: from here on ĉ = V⁻¹b
-        if square > 0.0:  # w = ω/‖r‖² has no value at r = 0, which carries no direction
+        if square > LEAST_SQUARE:  # w = ω/‖r‖² has no value at r = 0, which carries no direction
             noise = square * plan.noise if plan.weighted else 1.0  # 1/w
             update_ridge(users.inverse_gram, users.preference, n, reward, overall, noise, gain, dims)
     elif plan.kind == _STATED:

@@ -1,0 +1,11 @@
+"""The paper's studies, one file each. A new one is a file of its own and one row here."""
+
+from __future__ import annotations
+
+from pamo.experiments.paper import ablation, bounds, confidence, hidden, lower_bound, lr_toy, stated, wls_vs_lr
+from pamo.experiments.study import Study
+
+STUDIES: dict[str, Study] = {
+    module.STUDY.name: module.STUDY
+    for module in (lr_toy, wls_vs_lr, hidden, stated, lower_bound, confidence, bounds, ablation)
+}

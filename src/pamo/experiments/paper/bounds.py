@@ -1,0 +1,16 @@
+"""Study `bounds`: in the making."""
+
+from pamo.experiments.study import Study
+
+STUDY = Study(
+    name="bounds",
+    title="bounds",
+    about="in the making",
+    source="",
+    settings={"trials": 2},
+    quick={},
+    weight=1.0,
+    measure=lambda settings, seed, progress: {},
+    claims=(),
+    drawings=(),
+)

@@ -1,0 +1,171 @@
+"""Study 3, `hidden`: regret when the preference is hidden (Fig. experiment_3, and exp1_sample a)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from pamo.experiments.figures import draw_curves
+from pamo.experiments.grid import PAPER_TRIALS, exponent, final, run_grid
+from pamo.experiments.paper.regret import (
+    PREFERENCE_FREE,
+    cell,
+    cells_of,
+    count_beaten,
+    describe_finals,
+    twin_of_finals,
+)
+from pamo.experiments.study import Claim, Drawing, Finding, Progress, Study, judge_share
+from pamo.experiments.tables import Tables
+
+OURS = "prucb-hp"
+COMPETITORS = ("s-ucb", "s-moss", "pareto-ucb", "pareto-ts", "oful", "ucb", "moss")
+LEFT_OUT = ("ucb-per-user", "greedy")
+_SIZES = ((2, 3), (2, 8), (10, 5))
+
+CELLS = [
+    cell(users, block, objectives, preference, (OURS, *COMPETITORS, *LEFT_OUT))
+    for preference in ("predefined", "random")
+    for block in (3, 5)
+    for users, objectives in _SIZES
+]
+
+
+def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
+    return run_grid(
+        settings["cells"], rounds=settings["rounds"], trials=settings["trials"], seed=seed, progress=progress
+    )
+
+
+def _judge_superior(tables: Tables) -> Finding:
+    won, total, lost = count_beaten(tables, cells_of(tables), OURS, COMPETITORS)
+    by_rival = Counter(other for _, other in lost)
+    losses = ", ".join(f"{other} in {count}" for other, count in by_rival.most_common())
+    seen = f"Lower regret in {won} of {total} comparisons ({len(cells_of(tables))} settings, 7 competitors)."
+    if lost:
+        seen += f" Not lower than: {losses} of {len(cells_of(tables))} settings."
+    return Finding(judge_share(won, total), seen, {"won": won, "comparisons": total})
+
+
+def _judge_linear(tables: Tables) -> Finding:
+    powers = {(name, policy): exponent(tables, name, policy) for name in cells_of(tables) for policy in PREFERENCE_FREE}
+    good = sum(power >= 0.9 for power in powers.values())
+    by_policy = {
+        policy: [power for (_, other), power in powers.items() if other == policy] for policy in PREFERENCE_FREE
+    }
+    ranges = "; ".join(f"{policy} {min(p):.2f} to {max(p):.2f}" for policy, p in by_policy.items())
+    return Finding(
+        judge_share(good, len(powers)),
+        f"Late growth of regret like t^p, with p across settings: {ranges}.",
+        {policy: min(p) for policy, p in by_policy.items()},
+    )
+
+
+def _judge_sublinear(tables: Tables) -> Finding:
+    powers = [exponent(tables, name, OURS) for name in cells_of(tables)]
+    good = sum(power < 0.9 for power in powers)
+    return Finding(
+        judge_share(good, len(powers)),
+        f"Late growth of regret like t^p, with p from {min(powers):.2f} to {max(powers):.2f} across settings.",
+        {"lowest": min(powers), "highest": max(powers)},
+    )
+
+
+def _judge_left_out(tables: Tables) -> Finding:
+    names = cells_of(tables)
+    won, total, _ = count_beaten(tables, names, OURS, LEFT_OUT)
+    ratios = {
+        other: [float(final(tables, name, other).mean() / final(tables, name, OURS).mean()) for name in names]
+        for other in LEFT_OUT
+    }
+    first = next((name for name in names if "blocks of 5" in name), names[0])
+    example = ", ".join(f"{policy} {final(tables, first, policy).mean():,.0f}" for policy in (OURS, *LEFT_OUT))
+    spans = "; ".join(
+        f"{other} has {min(r):.2f} to {max(r):.2f} times PRUCB-HP's regret" for other, r in ratios.items()
+    )
+    return Finding(
+        judge_share(won, total),
+        f"PRUCB-HP is lower in {won} of {total} comparisons: {spans}. With {first}: {example}.",
+        {"won": won, "comparisons": total} | {f"{other}, lowest ratio": min(r) for other, r in ratios.items()},
+    )
+
+
+def _drawing(id: str, title: str, keep: str, policies: tuple[str, ...], trials: int | None = None) -> Drawing:
+    def chosen(tables: Tables) -> list[str]:
+        return [name for name in cells_of(tables) if keep in name]
+
+    return Drawing(
+        id=id,
+        title=title,
+        draw=lambda tables: draw_curves(tables, chosen(tables), policies, trials=_count(tables, trials)),
+        describe=lambda tables: describe_finals(tables, chosen(tables), policies),
+        twin=lambda tables: twin_of_finals(tables, chosen(tables), policies),
+    )
+
+
+def _count(tables: Tables, trials: int | None) -> int | None:
+    return None if trials is None else min(trials, int(max(tables["curves"]["trials"])))
+
+
+_PAPER = (OURS, *COMPETITORS)
+
+STUDY = Study(
+    name="hidden",
+    title="Regret when the preference is hidden",
+    about="Users never say what they want; reward and overall score are seen. Gaussian rewards (variance 0.01) and "
+    "preferences (variance 0.5); a user is offered a random block of arms each round. The paper's figures do not say "
+    "which (users, D) they use: these are ours. Beside the paper's competitors run two that it leaves out: one UCB a "
+    "user, and greed on PRUCB-HP's own estimates.",
+    source="Appendix, “Experiments in hidden preferences environment”",
+    settings={"cells": CELLS, "rounds": 5000, "trials": 100},
+    quick={"cells": [CELLS[0], CELLS[3]], "rounds": 1000, "trials": 10},
+    weight=55.0,
+    measure=_measure,
+    claims=(
+        Claim(
+            id="superior",
+            paper="PRUCB-HP has less regret than every competitor in every setting.",
+            source="Numerical analysis; Appendix, “Regret results”",
+            rule="PRUCB-HP wins a comparison if the 95 % interval of the paired difference of final regrets lies below "
+            "zero. Confirmed if it wins all (setting, competitor) pairs, partly if more than half, else not.",
+            judge=_judge_superior,
+        ),
+        Claim(
+            id="preference-free-linear",
+            paper="The preference-free competitors have linear regret.",
+            source="Numerical analysis",
+            rule="The mean regret a round in the third and in the last quarter give p of growth like t^p; p ≥ 0.9 "
+            "counts as linear. Confirmed if all (setting, policy) pairs are, partly if more than half, else not.",
+            judge=_judge_linear,
+        ),
+        Claim(
+            id="sublinear",
+            paper="PRUCB-HP has sub-linear regret.",
+            source="Theorem 1 and its remark",
+            rule="The same p; below 0.9 counts as sub-linear. Confirmed if in all settings, partly if in most.",
+            judge=_judge_sublinear,
+        ),
+        Claim(
+            id="left-out-baselines",
+            paper="PRUCB-HP significantly outperforms `ucb-per-user` and `greedy`, too.",
+            source="not in the paper, which leaves these baselines out",
+            rule="As for the paper's competitors.",
+            judge=_judge_left_out,
+            ours=True,
+        ),
+    ),
+    drawings=(
+        _drawing("hidden-predefined", "Predefined preferences, mean of all trials", "predefined", _PAPER),
+        _drawing("hidden-random", "Random preferences, mean of all trials", "random", _PAPER),
+        _drawing(
+            "hidden-ten-trials", "Blocks of 5 at the paper's size, ten trials", "blocks of 5", _PAPER, PAPER_TRIALS
+        ),
+        _drawing(
+            "hidden-left-out",
+            "Against the baselines that the paper leaves out",
+            "blocks of 5",
+            (OURS, "oful", *LEFT_OUT),
+        ),
+    ),
+)

@@ -1,0 +1,163 @@
+"""Study 5, `lower-bound`: Proposition 1 seen. No policy that treats all users alike can avoid linear regret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pamo.environments import conflict
+from pamo.experiments.figures import draw_bars, draw_curves, panels
+from pamo.experiments.grid import exponent, run_grid, slopes
+from pamo.experiments.paper.regret import PREFERENCE_FREE, cells_of, describe_finals
+from pamo.experiments.study import Claim, Drawing, Finding, Progress, Study, judge_share
+from pamo.experiments.tables import Table, Tables
+from pamo.policies import available
+from pamo.simulation import summarize
+from pamo.simulation.plot import STYLES
+from pamo.theory import preference_free_slope
+
+AWARE = ("prucb-hp", "prucb-up", "prucb-kp")
+_EXACT, _NOISY = "fixed rewards and preferences", "with the experiments' noise"
+
+_FIXED = conflict().settings
+CELLS = [
+    {"cell": _EXACT, "environment": _FIXED, "policies": list(available())},
+    {
+        "cell": _NOISY,
+        "environment": _FIXED | {"reward_variance": 0.01, "preference_variance": 0.5},
+        "policies": list(available()),
+    },
+]
+
+
+def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
+    tables = run_grid(
+        settings["cells"], rounds=settings["rounds"], trials=settings["trials"], seed=seed, progress=progress
+    )
+    rows = []
+    for name in cells_of(tables):
+        for policy in tables["finals"].where(cell=name).distinct("policy"):
+            mean, _, low, high = summarize(slopes(tables, name, policy, settings["rounds"]))
+            power = exponent(tables, name, policy)
+            rows.append({"cell": name, "policy": policy, "slope": mean, "low": low, "high": high, "exponent": power})
+    tables["growth"] = Table.from_rows(rows)
+    return tables
+
+
+def _judge_linear(tables: Tables) -> Finding:
+    bound = preference_free_slope()
+    rows = [row for row in tables["growth"].rows() if row["policy"] in PREFERENCE_FREE]
+    good = sum(row["low"] >= 0.9 * bound and row["exponent"] >= 0.9 for row in rows)
+    slowest = min(rows, key=lambda row: float(row["slope"]))
+    powers = [row["exponent"] for row in rows]
+    return Finding(
+        judge_share(good, len(rows)),
+        f"Regret a round over the second half at least {slowest['slope']:.3f} ({slowest['policy']}, 95 % interval "
+        f"{slowest['low']:.3f} … {slowest['high']:.3f}), where the proof's instance allows no less than {bound:.1f}; "
+        f"growth like t^p with p from {min(powers):.2f} to {max(powers):.2f}.",
+        {"lowest slope": slowest["slope"], "lowest exponent": min(powers)},
+    )
+
+
+def _judge_aware(tables: Tables) -> Finding:
+    rows = [row for row in tables["growth"].rows() if row["policy"] in AWARE]
+    good = sum(row["high"] < 0.1 and row["exponent"] < 0.9 for row in rows)
+    steepest = max(rows, key=lambda row: float(row["slope"]))
+    powers = [row["exponent"] for row in rows]
+    return Finding(
+        judge_share(good, len(rows)),
+        f"Regret a round over the second half at most {steepest['slope']:.4f} ({steepest['policy']}, "
+        f"{steepest['cell']}); growth like t^p with p at most {max(powers):.2f}.",
+        {"highest slope": steepest["slope"], "highest exponent": max(powers)},
+    )
+
+
+def _draw_slopes(tables: Tables) -> Any:
+    names = cells_of(tables)
+    figure, axes = panels(len(names), columns=2, height=3.6, legend=0.1)
+    for each, name in zip(axes, names, strict=True):
+        rows = sorted(tables["growth"].where(cell=name).rows(), key=lambda row: -float(row["slope"]))
+        policies = [row["policy"] for row in rows]
+        draw_bars(
+            each,
+            policies,
+            [row["slope"] for row in rows],
+            [row["low"] for row in rows],
+            [row["high"] for row in rows],
+            colours=[STYLES[policy][0] for policy in policies],
+            form="{:.3f}",
+        )
+        each.axvline(preference_free_slope(), color="#222222", linewidth=1, linestyle=(0, (4, 2)))
+        each.set_title(f"{name}\n(dashed: Proposition 1's instance allows no less)", fontsize=9, loc="left")
+        each.set_xlabel("regret a round, both users, over the second half", fontsize=8.5)
+    return figure
+
+
+def _describe_slopes(tables: Tables) -> str:
+    parts = [f"{row['policy']} {row['slope']:.3f}" for row in tables["growth"].where(cell=_EXACT).rows()]
+    return f"Bars of the regret a round over the second half, a bar a policy. With {_EXACT}: {', '.join(parts)}."
+
+
+def _twin(tables: Tables) -> Table:
+    return Table.from_rows(
+        [
+            {
+                "instance": row["cell"],
+                "policy": row["policy"],
+                "regret a round": round(row["slope"], 4),
+                "95 % interval": f"{row['low']:.4f} … {row['high']:.4f}",
+                "grows like t^p, p": round(row["exponent"], 2),
+            }
+            for row in tables["growth"].rows()
+        ]
+    )
+
+
+STUDY = Study(
+    name="lower-bound",
+    title="Nobody who treats all users alike can win",
+    about="The instance of Proposition 1's proof: two arms with rewards (1, 0) and (0, 1), two users who want one "
+    "objective each, both arms on offer to both. A policy that does not look at preferences serves one of them badly.",
+    source="Proposition 1 and its proof",
+    settings={"cells": CELLS, "rounds": 5000, "trials": 100},
+    quick={"rounds": 1000, "trials": 10},
+    weight=5.0,
+    measure=_measure,
+    claims=(
+        Claim(
+            id="preference-free-linear",
+            paper="With conflicting arms on the front, any preference-free policy has regret that grows linearly.",
+            source="Proposition 1",
+            rule="A preference-free policy grows linearly if the 95 % interval of its regret a round over the second "
+            "half lies above 0.9 of the proof's slope and its growth exponent is at least 0.9. Confirmed if all do on "
+            "both instances, partly if more than half.",
+            judge=_judge_linear,
+        ),
+        Claim(
+            id="preference-aware-sublinear",
+            paper="Preference-aware policies (PRUCB-HP, -UP, -KP) achieve sub-linear regret.",
+            source="Section “A lower bound”, Theorems 1 and 2",
+            rule="Sub-linear here: regret a round over the second half below 0.1 and growth exponent below 0.9. "
+            "Confirmed if so for all three on both instances, partly if in more than half of the cases.",
+            judge=_judge_aware,
+        ),
+    ),
+    drawings=(
+        Drawing(
+            id="lower-bound",
+            title="Regret on the conflicting-arms instance, both axes logarithmic: linear growth is a straight rise",
+            draw=lambda tables: draw_curves(
+                tables, cells_of(tables), (*AWARE, "ucb-per-user", "oful", "ucb", *PREFERENCE_FREE), columns=2, log=True
+            ),
+            describe=lambda tables: describe_finals(tables, cells_of(tables), available()),
+            twin=_twin,
+        ),
+        Drawing(
+            id="lower-bound-slopes",
+            title="Regret a round, late in the run",
+            draw=_draw_slopes,
+            describe=_describe_slopes,
+            twin=_twin,
+        ),
+    ),
+)

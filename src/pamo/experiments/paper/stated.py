@@ -1,0 +1,130 @@
+"""Study 4, `stated`: regret when users state their preference afterwards (Fig. experiments_1, and exp1_sample b)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pamo.experiments.figures import draw_curve, draw_curves, legend_above, panels
+from pamo.experiments.grid import final, run_grid
+from pamo.experiments.paper.regret import (
+    PREFERENCE_FREE,
+    cell,
+    cells_of,
+    count_beaten,
+    describe_finals,
+    twin_of_finals,
+)
+from pamo.experiments.study import Claim, Drawing, Finding, Progress, Study, judge_share
+from pamo.experiments.tables import Tables
+from pamo.simulation import summarize
+from pamo.simulation.plot import styles_for
+
+OURS, REFERENCE = "prucb-up", "prucb-kp"
+_POLICIES = (OURS, REFERENCE, *PREFERENCE_FREE)
+_SLIGHT = 0.05
+_ZOOM = 0.8
+
+CELLS = [
+    cell(2, block, objectives, preference, _POLICIES)
+    for preference in ("predefined", "random")
+    for objectives, block in ((3, 3), (3, 5), (8, 5))
+]
+
+
+def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
+    return run_grid(
+        settings["cells"], rounds=settings["rounds"], trials=settings["trials"], seed=seed, progress=progress
+    )
+
+
+def _judge_superior(tables: Tables) -> Finding:
+    won, total, lost = count_beaten(tables, cells_of(tables), OURS, PREFERENCE_FREE)
+    seen = f"Lower regret in {won} of {total} comparisons."
+    if lost:
+        seen += " Not lower: " + "; ".join(f"{other} ({name})" for name, other in lost) + "."
+    return Finding(judge_share(won, total), seen, {"won": won, "comparisons": total})
+
+
+def _judge_close(tables: Tables) -> Finding:
+    excess = {}
+    for name in cells_of(tables):
+        reference = float(final(tables, name, REFERENCE).mean())
+        difference = summarize(final(tables, name, OURS) - final(tables, name, REFERENCE))
+        excess[name] = (difference.mean / reference, difference.high / reference)
+    good = sum(high <= _SLIGHT for _, high in excess.values())
+    means = [mean for mean, _ in excess.values()]
+    return Finding(
+        judge_share(good, len(excess)),
+        f"PRUCB-UP's regret exceeds that of GT (PRUCB-KP) by {min(means):.2%} to {max(means):.2%} across settings.",
+        {"lowest excess": min(means), "highest excess": max(means)},
+    )
+
+
+def _draw_zoom(tables: Tables) -> Any:
+    names = cells_of(tables)
+    figure, axes = panels(len(names), columns=3, legend=0.35)
+    styles = styles_for((OURS, REFERENCE))
+    for each, name in zip(axes, names, strict=True):
+        for policy, style in styles.items():
+            draw_curve(each, tables, name, policy, style)
+        last = float(max(tables["curves"]["round"]))
+        rows = tables["curves"].where(cell=name)
+        late = (rows["round"] >= _ZOOM * last) & ((rows["policy"] == OURS) | (rows["policy"] == REFERENCE))
+        late &= rows["trials"] == max(rows["trials"])
+        low, high = float(rows["low"][late].min()), float(rows["high"][late].max())
+        margin = 0.1 * (high - low)
+        each.set_xlim(_ZOOM * last, last)
+        each.set_ylim(low - margin, high + margin)
+        each.set_title(name, fontsize=9, loc="left")
+        each.set_xlabel("round t", fontsize=8.5)
+        each.set_ylabel("regret, all users", fontsize=8.5)
+    legend_above(figure, ["prucb-up", "prucb-kp (the paper's GT)"], list(styles.values()))
+    return figure
+
+
+STUDY = Study(
+    name="stated",
+    title="Regret when users state their preference",
+    about="After each round the user states the round's preference. PRUCB-UP averages what was stated; PRUCB-KP, the "
+    "paper's reference GT, knows the mean beforehand. Two users, as in the paper.",
+    source="Appendix, “Experiments in unknown preference environment”",
+    settings={"cells": CELLS, "rounds": 5000, "trials": 100},
+    quick={"cells": CELLS[:2], "rounds": 1000, "trials": 10},
+    weight=10.0,
+    measure=_measure,
+    claims=(
+        Claim(
+            id="superior",
+            paper="PRUCB-UP has significantly less regret than the preference-free competitors in all experiments.",
+            source="Appendix, “Regret results”",
+            rule="PRUCB-UP wins a comparison if the 95 % interval of the paired difference of final regrets lies below "
+            "zero. Confirmed if it wins all, partly if more than half, else not.",
+            judge=_judge_superior,
+        ),
+        Claim(
+            id="close-to-known",
+            paper="PRUCB-UP is only very slightly worse than GT, which knows the preference.",
+            source="Appendix, “Regret results”, the zoomed window",
+            rule=f"Confirmed if in every setting the upper end of the 95 % interval of the excess is at most "
+            f"{_SLIGHT:.0%} of GT's regret; partly if in more than half.",
+            judge=_judge_close,
+        ),
+    ),
+    drawings=(
+        Drawing(
+            id="stated",
+            title="Regret with stated preferences, mean of all trials",
+            draw=lambda tables: draw_curves(tables, cells_of(tables), _POLICIES),
+            describe=lambda tables: describe_finals(tables, cells_of(tables), _POLICIES),
+            twin=lambda tables: twin_of_finals(tables, cells_of(tables), _POLICIES),
+        ),
+        Drawing(
+            id="stated-zoom",
+            title="The last fifth, magnified: PRUCB-UP beside GT",
+            draw=_draw_zoom,
+            describe=lambda tables: describe_finals(tables, cells_of(tables), (OURS, REFERENCE)),
+            twin=lambda tables: twin_of_finals(tables, cells_of(tables), (OURS, REFERENCE)),
+        ),
+    ),
+)

@@ -1,0 +1,230 @@
+"""The report of a reproduction: one self-contained HTML page, a Markdown summary and the same as JSON.
+
+All three are made from the studies' records alone, so they can be made again without running anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pamo._version import __version__
+from pamo.errors import PamoError
+from pamo.experiments.study import Verdict
+
+Record = Mapping[str, Any]
+
+_SIGNS = {str(Verdict.CONFIRMED): "✓", str(Verdict.PARTLY): "◐", str(Verdict.NOT): "✗"}
+_CLASSES = {str(Verdict.CONFIRMED): "yes", str(Verdict.PARTLY): "partly", str(Verdict.NOT): "no"}
+_PAPER = "Provably Efficient Multi-Objective Bandit Algorithms under Preference-Centric Customization"
+_INTRODUCTION = (
+    "Every study of the paper, run again from code written for this purpose (the paper has published none). Each claim "
+    "is judged by a rule that was fixed in code and is printed beside it; nothing here is typed in by hand. Claims "
+    "marked “ours” are not in the paper: they test what it leaves out."
+)
+
+_STYLE = """
+:root { color-scheme: light dark; --page: #ffffff; --ink: #1d2127; --soft: #5a6270; --line: #d9dde3; --card: #f5f7f9;
+  --yes: #0b6b3a; --partly: #8a5a00; --no: #a8201a; --link: #0b57a4; }
+@media (prefers-color-scheme: dark) { :root { --page: #14171b; --ink: #e8eaed; --soft: #a3abb8; --line: #353b44;
+  --card: #1d2127; --yes: #5fd08d; --partly: #f0b34a; --no: #ff8b82; --link: #8ab8ff; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 62rem; background: var(--page); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .5rem; }
+h2 { font-size: 1.3rem; margin: 3rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
+h3 { font-size: 1.02rem; margin: 1.6rem 0 .3rem; }
+a { color: var(--link); }
+.soft { color: var(--soft); font-size: .92rem; }
+.verdict { font-weight: 650; white-space: nowrap; }
+.yes { color: var(--yes); } .partly { color: var(--partly); } .no { color: var(--no); }
+.claim { background: var(--card); border-left: 4px solid currentColor; border-radius: 4px; margin: .9rem 0;
+  padding: .7rem 1rem; }
+.claim > * { color: var(--ink); margin: .25rem 0; }
+.claim .verdict.yes { color: var(--yes); } .claim .verdict.partly { color: var(--partly); }
+.claim .verdict.no { color: var(--no); }
+.claim .soft { color: var(--soft); }
+.tag { border: 1px solid var(--line); border-radius: 3px; color: var(--soft); font-size: .8rem; padding: 0 .35rem; }
+figure { margin: 1.5rem 0; }
+figcaption { font-weight: 600; margin-bottom: .4rem; }
+.wide { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; }
+.plot { background: #ffffff; }
+.plot img { display: block; width: 100%; min-width: 44rem; height: auto; }
+table { border-collapse: collapse; font-size: .9rem; width: 100%; }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+tr:last-child td { border-bottom: 0; }
+details { margin: .5rem 0; } summary { cursor: pointer; color: var(--link); }
+pre { background: var(--card); border-radius: 4px; font-size: .82rem; overflow-x: auto; padding: .7rem; }
+@media print { body { font-size: 11pt; max-width: none; padding: 0; } figure, .claim, tr { break-inside: avoid; }
+  .plot img { min-width: 0; } details:not([open]) { display: none; } a { color: inherit; text-decoration: none; } }
+"""
+
+
+def write_report(records: Sequence[Record], output: Path) -> Path:
+    """Write report.html, summary.md and summary.json from the studies' records; return the page's path."""
+    try:
+        (output / "summary.json").write_text(
+            json.dumps(summary(records), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+        )
+        (output / "summary.md").write_text(markdown(records), encoding="utf-8")
+        page = output / "report.html"
+        page.write_text(html(records, output), encoding="utf-8")
+    except OSError as error:
+        raise PamoError(f"the report could not be written to {output}: {error}") from error
+    return page
+
+
+def summary(records: Sequence[Record]) -> dict[str, Any]:
+    """Return every study with its claims, verdicts and figures, as plain values."""
+    return {
+        "paper": _PAPER,
+        "version": __version__,
+        "seconds": round(sum(record["seconds"] for record in records), 1),
+        "studies": [dict(record) for record in records],
+    }
+
+
+def verdict_table(records: Sequence[Record]) -> str:
+    """Return the verdicts as lines of text: what the command prints at its end.
+
+    >>> claim = {"id": "c", "claim": "x", "verdict": "confirmed", "seen": "y", "ours": True}
+    >>> print(verdict_table([{"name": "toy", "claims": [claim]}]))
+    study        verdict            claim
+    toy          ✓ confirmed        c (ours)
+    """
+    lines = [f"{'study':<13}{'verdict':<19}claim"]
+    for record in records:
+        for claim in record["claims"]:
+            verdict = f"{_SIGNS[claim['verdict']]} {claim['verdict']}"
+            mark = " (ours)" if claim["ours"] else ""
+            lines.append(f"{record['name']:<13}{verdict:<19}{claim['id']}{mark}")
+    return "\n".join(lines)
+
+
+def markdown(records: Sequence[Record]) -> str:
+    """Return the summary as Markdown."""
+    lines = [f"# The paper, reproduced\n\n*{_PAPER}* (AAAI 2026), by pamo {__version__}.\n\n{_INTRODUCTION}\n"]
+    lines.append("| study | claim | verdict | what we saw |\n|---|---|---|---|")
+    for record in records:
+        for claim in record["claims"]:
+            mark = " *(ours)*" if claim["ours"] else ""
+            cells = (record["name"], claim["claim"] + mark, claim["verdict"], claim["seen"])
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    for record in records:
+        lines.append(f"\n## {record['title']} (`{record['name']}`)\n\n{record['about']}\n")
+        lines.append(f"Source: {record['source']}. Seed {record['seed']}, {record['seconds']:.1f} s.\n")
+        for drawing in record["drawings"]:
+            lines.append(f"![{drawing['alt']}]({record['name']}/{drawing['id']}.png)\n")
+        for claim in record["claims"]:
+            lines.append(f"- **{claim['verdict']}** – {claim['claim']} {claim['seen']} *Rule:* {claim['rule']}")
+    return "\n".join(lines) + "\n"
+
+
+def html(records: Sequence[Record], output: Path) -> str:
+    """Return the page, with every figure inside it."""
+    seconds = sum(record["seconds"] for record in records)
+    seeds = ", ".join(sorted({str(record["seed"]) for record in records}))
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>The paper, reproduced by pamo</title><style>{_STYLE}</style></head><body>",
+        "<header><h1>The paper, reproduced</h1>",
+        f"<p><cite>{escape(_PAPER)}</cite> (AAAI 2026), by pamo {__version__}, seed {seeds}, "
+        f"{seconds:,.0f} seconds of computing.</p><p>{escape(_INTRODUCTION)}</p></header><main>",
+        _headline(records),
+        _verdicts(records),
+        *(_study(record, output) for record in records),
+        "</main></body></html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _headline(records: Sequence[Record]) -> str:
+    """Say first what becomes of the paper's main claim, against its own competitors and against the ones left out."""
+    hidden = next((record for record in records if record["name"] == "hidden"), None)
+    if hidden is None:
+        return ""
+    claims = {claim["id"]: claim for claim in hidden["claims"]}
+    items = "".join(
+        f"<p><span class='verdict {_CLASSES[claims[key]['verdict']]}'>{_SIGNS[claims[key]['verdict']]} "
+        f"{escape(claims[key]['verdict'])}</span> {words} {escape(claims[key]['seen'])}</p>"
+        for key, words in (
+            ("superior", "Against the competitors of the paper:"),
+            ("left-out-baselines", "Against the baselines that it leaves out (one UCB a user, and plain greed):"),
+        )
+    )
+    return f"<section><h2>What “significantly outperforms” becomes</h2>{items}</section>"
+
+
+def _verdicts(records: Sequence[Record]) -> str:
+    rows = []
+    for record in records:
+        for claim in record["claims"]:
+            mark = " <span class='tag'>ours</span>" if claim["ours"] else ""
+            rows.append(
+                f"<tr><td><a href='#{record['name']}'>{record['name']}</a></td><td>{escape(claim['claim'])}{mark}</td>"
+                f"<td><span class='verdict {_CLASSES[claim['verdict']]}'>{_SIGNS[claim['verdict']]} "
+                f"{escape(claim['verdict'])}</span></td></tr>"
+            )
+    head = "<tr><th scope='col'>study</th><th scope='col'>claim</th><th scope='col'>verdict</th></tr>"
+    return (
+        "<section><h2>All verdicts</h2><div class='wide' tabindex='0' role='region' aria-label='All verdicts'>"
+        f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
+def _study(record: Record, output: Path) -> str:
+    claims = "".join(_claim(claim) for claim in record["claims"])
+    figures = "".join(_figure(record, drawing, output) for drawing in record["drawings"])
+    settings = escape(json.dumps(record["settings"], ensure_ascii=False, indent=1))
+    return (
+        f"<section id='{record['name']}'><h2>{escape(record['title'])} <code>{record['name']}</code></h2>"
+        f"<p>{escape(record['about'])}</p><p class='soft'>In the paper: {escape(record['source'])}.</p>"
+        f"{claims}{figures}<details><summary>Settings and seed</summary><p class='soft'>Seed {record['seed']}; "
+        f"{record['seconds']:.1f} seconds; pamo {record['version']}.</p><pre>{settings}</pre></details></section>"
+    )
+
+
+def _claim(claim: Record) -> str:
+    kind = _CLASSES[claim["verdict"]]
+    mark = " <span class='tag'>ours</span>" if claim["ours"] else ""
+    return (
+        f"<div class='claim {kind}'><p><span class='verdict {kind}'>{_SIGNS[claim['verdict']]} "
+        f"{escape(claim['verdict'])}</span>{mark}</p><p><strong>Claim:</strong> {escape(claim['claim'])} "
+        f"<span class='soft'>({escape(claim['source'])})</span></p>"
+        f"<p><strong>Seen:</strong> {escape(claim['seen'])}</p><p class='soft'>Rule: {escape(claim['rule'])}</p></div>"
+    )
+
+
+def _figure(record: Record, drawing: Record, output: Path) -> str:
+    image = (output / record["name"] / f"{drawing['id']}.svg").read_bytes()
+    data = base64.b64encode(image).decode()
+    title, alt = escape(drawing["title"]), escape(drawing["alt"], quote=True)
+    return (
+        f"<figure id='{drawing['id']}'><figcaption>{title}</figcaption>"
+        f"<div class='wide plot' tabindex='0' role='region' aria-label='Figure: {title}'>"
+        f"<img alt=\"{alt}\" src='data:image/svg+xml;base64,{data}'></div>"
+        f"<details><summary>The same as a table</summary>{_table(drawing['table'], drawing['title'])}</details>"
+        "</figure>"
+    )
+
+
+def _table(table: Record, title: str) -> str:
+    head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in table["columns"])
+    rows = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in table["rows"])
+    return (
+        f"<div class='wide' tabindex='0' role='region' aria-label='Table: {escape(title)}'>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"<td class='number'>{value:,}</td>"
+    return f"<td>{escape(str(value))}</td>"

@@ -1,0 +1,277 @@
+"""`pamo reproduce`: it runs, resumes, survives a kill, judges by its rules, and its page opens in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pamo.cli import main
+from pamo.experiments.paper import STUDIES
+from pamo.experiments.report import html, markdown, summary
+from pamo.experiments.runner import digest, finished, run_studies, settings_of
+from pamo.experiments.study import Study, Verdict
+from pamo.experiments.tables import Table, Tables
+
+
+@pytest.fixture(scope="session")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A quick reproduction of all eight studies, made once."""
+    output = tmp_path_factory.mktemp("reproduction") / "paper"
+    assert main(["reproduce", "--quick", "--output", str(output)]) == 0
+    return output
+
+
+def _tables(folder: Path) -> Tables:
+    return {path.stem: Table.load(path) for path in folder.glob("*.parquet")}
+
+
+def test_all_eight_studies_are_there() -> None:
+    assert list(STUDIES) == [
+        "lr-toy",
+        "wls-vs-lr",
+        "hidden",
+        "stated",
+        "lower-bound",
+        "confidence",
+        "bounds",
+        "ablation",
+    ]
+
+
+def test_everything_is_kept(quick: Path) -> None:
+    document = json.loads((quick / "summary.json").read_text(encoding="utf-8"))
+    assert [study["name"] for study in document["studies"]] == list(STUDIES)
+    for study in document["studies"]:
+        folder = quick / study["name"]
+        assert study["claims"]
+        assert study["drawings"]
+        assert {claim["verdict"] for claim in study["claims"]} <= {str(verdict) for verdict in Verdict}
+        for drawing in study["drawings"]:
+            assert (folder / f"{drawing['id']}.svg").stat().st_size > 1000
+            assert (folder / f"{drawing['id']}.png").stat().st_size > 1000
+        assert list(folder.glob("*.parquet"))
+    text = (quick / "summary.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in text for name in STUDIES)
+
+
+def test_a_second_run_finds_everything_done(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in quick.rglob("*.parquet")}
+    started = time.monotonic()
+    assert main(["reproduce", "--quick", "--output", str(quick)]) == 0
+    assert time.monotonic() - started < 10
+    captured = capsys.readouterr()
+    assert captured.err.count("finished before, unchanged") == len(STUDIES)
+    assert captured.out.splitlines()[-1] == f"report: {quick / 'report.html'}"
+    assert before == {path: path.stat().st_mtime_ns for path in quick.rglob("*.parquet")}
+
+
+def test_a_killed_run_loses_at_most_the_study_in_progress(tmp_path: Path) -> None:
+    names = ["lr-toy", "wls-vs-lr", "lower-bound"]
+    command = [sys.executable, "-m", "pamo", "reproduce", *names, "--quick", "--output", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 120
+        while finished(tmp_path / names[0]) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    kept = [name for name in names if finished(tmp_path / name)]
+    assert kept != names  # it was killed half-way
+    stamps = {name: (tmp_path / name / "study.json").stat().st_mtime_ns for name in kept}
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert again.stderr.count("finished before, unchanged") == len(kept)
+    assert stamps == {name: (tmp_path / name / "study.json").stat().st_mtime_ns for name in kept}
+    assert all(finished(tmp_path / name) for name in names)
+    assert not list(tmp_path.glob(".*.partial"))
+
+
+def test_a_damaged_study_is_run_again(tmp_path: Path) -> None:
+    study = STUDIES["lr-toy"]
+    run_studies([study], tmp_path, quick=True, shown=False)
+    (tmp_path / study.name / "estimates.parquet").unlink()
+    said: list[str] = []
+    run_studies([study], tmp_path, quick=True, shown=False, announce=said.append)
+    assert said == []
+    assert (tmp_path / study.name / "estimates.parquet").is_file()
+
+
+def test_a_study_is_known_by_its_settings_and_seed() -> None:
+    study = STUDIES["lr-toy"]
+    settings = settings_of(study, quick=False, trials=None)
+    same = digest(study, settings, 1)
+    assert digest(study, settings, 1) == same
+    assert digest(study, settings, 2) != same
+    assert digest(study, settings_of(study, quick=True, trials=None), 1) != same
+
+
+def test_trials_are_settable() -> None:
+    assert settings_of(STUDIES["hidden"], quick=False, trials=7)["trials"] == 7
+    assert settings_of(STUDIES["confidence"], quick=False, trials=None)["trials"] == 10_000
+    assert STUDIES["hidden"].settings["rounds"] == 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["hiden"], "unknown study 'hiden'; did you mean 'hidden'?"),
+        (["--trials", "1"], "expected at least 2 trials"),
+        (["--seed", "-1"], "expected --seed to be at least 0"),
+    ],
+)
+def test_bad_input_is_a_sentence(
+    arguments: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", *arguments, "--output", str(tmp_path / "out")]) == 2
+    assert expected in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "file"
+    target.write_text("mine", encoding="utf-8")
+    assert main(["reproduce", "lr-toy", "--quick", "--output", str(target)]) == 2
+    assert "to be a folder" in capsys.readouterr().err
+    assert target.read_text(encoding="utf-8") == "mine"
+
+
+def test_list_names_the_studies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(STUDIES)
+
+
+# Verdicts follow from the results: results that should fail do.
+
+
+def _verdicts(study: Study, tables: Tables) -> dict[str, Verdict]:
+    return {claim.id: claim.judge(tables).verdict for claim in study.claims}
+
+
+def _scaled(tables: Tables, policy: str, factor: float) -> Tables:
+    """Multiply a policy's regret everywhere."""
+    changed = {}
+    for name, table in tables.items():
+        columns = dict(table.columns)
+        if "policy" in columns:
+            rows = columns["policy"] == policy
+            for column in ("regret", "half", "mean", "low", "high", "slope"):
+                if column in columns:
+                    columns[column] = np.where(rows, columns[column] * factor, columns[column])
+        changed[name] = Table(columns)
+    return changed
+
+
+def test_hidden_fails_when_prucb_hp_is_worst(quick: Path) -> None:
+    tables = _tables(quick / "hidden")
+    verdicts = _verdicts(STUDIES["hidden"], _scaled(tables, "prucb-hp", 1000.0))
+    assert verdicts["superior"] == Verdict.NOT
+    assert verdicts["left-out-baselines"] == Verdict.NOT
+    assert _verdicts(STUDIES["hidden"], _scaled(tables, "prucb-hp", 1e-6))["superior"] == Verdict.CONFIRMED
+
+
+def test_growth_is_judged_by_the_curves(quick: Path) -> None:
+    tables = _tables(quick / "hidden")
+
+    def grown(power: float) -> Tables:
+        columns = dict(tables["curves"].columns)
+        columns["mean"] = columns["round"].astype(float) ** power
+        return tables | {"curves": Table(columns)}
+
+    linear, root = (_verdicts(STUDIES["hidden"], grown(power)) for power in (1.0, 0.5))
+    assert (linear["preference-free-linear"], linear["sublinear"]) == (Verdict.CONFIRMED, Verdict.NOT)
+    assert (root["preference-free-linear"], root["sublinear"]) == (Verdict.NOT, Verdict.CONFIRMED)
+
+
+def test_stated_fails_when_prucb_up_is_worst(quick: Path) -> None:
+    tables = _tables(quick / "stated")
+    assert set(_verdicts(STUDIES["stated"], _scaled(tables, "prucb-up", 1000.0)).values()) == {Verdict.NOT}
+
+
+def test_lower_bound_fails_when_the_slopes_are_exchanged(quick: Path) -> None:
+    tables = _tables(quick / "lower-bound")
+    rows = [
+        row | ({"slope": 0.0, "low": 0.0, "high": 0.0, "exponent": 0.0} if row["slope"] > 0.5 else
+               {"slope": 1.0, "low": 1.0, "high": 1.0, "exponent": 1.0})
+        for row in tables["growth"].rows()
+    ]  # fmt: skip
+    verdicts = _verdicts(STUDIES["lower-bound"], tables | {"growth": Table.from_rows(rows)})
+    assert set(verdicts.values()) == {Verdict.NOT}
+
+
+def test_ablation_fails_when_the_whole_is_worst(quick: Path) -> None:
+    tables = _tables(quick / "ablation")
+    verdicts = _verdicts(STUDIES["ablation"], _scaled(tables, "prucb-hp", 1000.0))
+    assert {verdicts[name] for name in ("preference-bonus", "reward-bonus", "weights")} == {Verdict.NOT}
+    assert _verdicts(STUDIES["ablation"], _scaled(tables, "prucb-hp", 1e-3))["theory-radius"] == Verdict.NOT
+
+
+def test_estimation_fails_when_the_errors_are_exchanged(quick: Path) -> None:
+    estimates = dict(_tables(quick / "lr-toy")["estimates"].columns)
+    estimates["error"] = estimates["error"][::-1]
+    assert set(_verdicts(STUDIES["lr-toy"], {"estimates": Table(estimates)}).values()) == {Verdict.NOT}
+    columns = dict(_tables(quick / "wls-vs-lr")["errors"].columns)
+    for name in ("above LR", "above LR, λ=1"):
+        columns[name] = np.ones(len(columns[name]))
+    assert set(_verdicts(STUDIES["wls-vs-lr"], {"errors": Table(columns)}).values()) == {Verdict.NOT}
+
+
+# The page.
+
+
+def test_a_failed_claim_is_shown_as_such(quick: Path) -> None:
+    records = [finished(quick / name) for name in STUDIES]
+    shown: list[dict[str, Any]] = [record for record in records if record]
+    shown[0]["claims"][0]["verdict"] = str(Verdict.NOT)
+    shown[0]["claims"][0]["seen"] = "<b>nothing & nobody</b>"
+    page = html(shown, quick)
+    assert "&lt;b&gt;nothing &amp; nobody&lt;/b&gt;" in page
+    assert "<b>nothing" not in page
+    assert "not confirmed" in markdown(shown)
+    assert summary(shown)["studies"][0]["claims"][0]["verdict"] == "not confirmed"
+
+
+def test_the_page_says_what_becomes_of_the_headline(quick: Path) -> None:
+    page = (quick / "report.html").read_text(encoding="utf-8")
+    assert "What “significantly outperforms” becomes" in page
+    assert "ucb-per-user has" in page
+    assert "greedy has" in page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_page_opens_in_a_browser(quick: Path, scheme: Any, width: int, tmp_path: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    browser_path = os.environ.get("PAMO_BROWSER")
+    assert browser_path, "PAMO_BROWSER names no Chromium: run the tests by `make test`, which finds one"
+    problems: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: problems.append(request.url) if request.url.startswith("http") else None)
+        page.goto((quick / "report.html").as_uri())
+        figures = page.locator("figure")
+        expected = sum(len(study.drawings) for study in STUDIES.values())
+        assert figures.count() == expected
+        for place in range(expected):
+            figure = figures.nth(place)
+            image = figure.locator("img")
+            assert len(image.get_attribute("alt") or "") > 40
+            assert image.evaluate("image => image.complete && image.naturalWidth > 0")
+            assert figure.locator("details table tbody tr").count() > 0
+        # Wide things scroll in boxes of their own; the page itself does not.
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert background == ("rgb(20, 23, 27)" if scheme == "dark" else "rgb(255, 255, 255)")
+        browser.close()
+    assert problems == []

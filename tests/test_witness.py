@@ -1,0 +1,131 @@
+"""Each policy's kernel against its plain witness, decision by decision, and the compiled loop against its replica."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pamo import environments, policies, simulate
+from pamo.environments import PROTOCOLS, Environment
+from pamo.policies import Policy
+from pamo.simulation import PolicyResult
+from tests.replica import Totals, play
+from tests.witness import TOLERANCE, WITNESSES, Verdict
+
+OBJECTIVES = (1, 2, 3, 9)  # 9: where kernels are no longer compiled for one number of objectives
+
+HYPERPARAMETERS: dict[str, dict[str, Any]] = {
+    "prucb-hp": {
+        "alpha": st.sampled_from([0.3, 1.0, 2.5]),
+        "beta": st.sampled_from([0.0, 0.1, 1.0]),
+        "ridge": st.sampled_from([0.1, 1.0, 4.0]),
+        "omega": st.sampled_from([None, 0.5, 7.0]),
+        "radius": st.sampled_from(["experiments", "theory"]),
+        "failure": st.sampled_from([0.01, 0.2]),
+        "sub_gaussian": st.sampled_from([0.5, 1.0]),
+        "reward_bonus": st.sampled_from([0.0, 1.0]),
+        "weighted": st.booleans(),
+    },
+    "prucb-up": {"alpha": st.sampled_from([0.3, 1.0, 2.5])},
+    "prucb-kp": {"alpha": st.sampled_from([0.3, 1.0, 2.5])},
+    "oful": {"epsilon": st.sampled_from([0.0, 0.05, 0.5]), "ridge": st.sampled_from([0.1, 1.0])},
+    "greedy": {"ridge": st.sampled_from([0.1, 1.0]), "omega": st.sampled_from([None, 0.5])},
+}
+
+
+@st.composite
+def worlds(draw: st.DrawFn, protocol: str) -> Environment:
+    users, block_size = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    spare_blocks = draw(st.integers(0, 1))
+    sizes: dict[str, Any] = {
+        "users": users,
+        "block_size": block_size,
+        "arms": (users + spare_blocks) * block_size,
+        "objectives": draw(st.sampled_from(OBJECTIVES)),
+        "protocol": protocol,
+        "preference": draw(st.sampled_from(["predefined", "random"])),
+    }
+    if draw(st.booleans()):
+        return environments.Gaussian(**sizes, reward_variance=draw(st.sampled_from([0.01, 0.25])))
+    return environments.Bounded(**sizes, reward=draw(st.sampled_from(["beta", "bernoulli"])))
+
+
+@st.composite
+def variants(draw: st.DrawFn, name: str) -> Policy:
+    if draw(st.booleans()):
+        return policies.create(name)
+    return policies.create(name, **{key: draw(values) for key, values in HYPERPARAMETERS.get(name, {}).items()})
+
+
+def check_decision(verdict: Verdict, scores: np.ndarray[Any, Any], picked: int) -> None:
+    """The kernel's scores are the witness's, its highest arms are allowed, and one of them was picked."""
+    if verdict.scores is not None:
+        np.testing.assert_allclose(scores, verdict.scores, rtol=TOLERANCE, atol=TOLERANCE)
+    chosen = scores == scores.max()
+    assert (verdict.certain <= chosen).all()
+    assert (chosen <= verdict.possible).all()
+    assert chosen[picked]
+
+
+def close(actual: object, expected: object) -> None:
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=1e-9, atol=1e-9)
+
+
+def check_totals(outcome: PolicyResult, place: int, totals: Totals) -> None:
+    """The loop's records after a round are what the replica comes to."""
+    users = outcome.regret_by_user.shape[2]
+    close(outcome.regret_by_user[0, place], totals.regret_by_user)
+    close(outcome.pareto_regret[0, place], totals.pareto_regret)
+    close(outcome.overall[0, place], totals.overall)
+    close(outcome.preference_error[0, place], totals.preference_error)
+    close(outcome.optimal_share[0, place] * outcome.rounds[place] * users, totals.optimal)
+
+
+def compare(policy: Policy, environment: Environment, rounds: int, seed: int, trial: int) -> tuple[int, int]:
+    """Play a trial and check all of it; return how many of its rounds the loop could be held to, and of how many."""
+    result = simulate(
+        [policy], environment, rounds=rounds, trials=1, first_trial=trial, seed=seed, checkpoints=rounds, threads=1
+    )
+    outcome, settled = result[policy.id], 0
+    alike = True  # until rounding decides: from there on the loop may have gone another way
+    for place, (decisions, totals) in enumerate(play(policy, environment, rounds=rounds, seed=seed, trial=trial)):
+        for question, scores, stream_after, picked in decisions:
+            verdict = WITNESSES[policy.id](question)
+            check_decision(verdict, scores, picked)
+            assert np.array_equal(question.stream, stream_after), "the kernel and the witness drew differently"
+            alike = alike and verdict.settled
+        if alike:
+            check_totals(outcome, place, totals)
+            settled += 1
+    if alike:
+        assert outcome.pulls[0].tolist() == totals.pulls.tolist()
+    return settled, rounds
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", WITNESSES)
+@settings(max_examples=8)
+@given(data=st.data())
+def test_the_kernel_picks_what_the_witness_allows_and_the_loop_agrees(
+    name: str, protocol: str, data: st.DataObject
+) -> None:
+    environment = data.draw(worlds(protocol))
+    policy = data.draw(variants(name))
+    rounds = data.draw(st.integers(5, 36))
+    compare(policy, environment, rounds, data.draw(st.integers(0, 2**40)), data.draw(st.integers(0, 5)))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", WITNESSES)
+def test_rounding_has_no_say_where_rewards_are_continuous(name: str, protocol: str) -> None:
+    environment = environments.Gaussian(users=3, block_size=3, objectives=3, protocol=protocol)
+    settled, rounds = compare(policies.create(name), environment, rounds=40, seed=20, trial=1)
+    assert settled == rounds
+
+
+def test_every_policy_of_the_paper_has_a_witness() -> None:
+    assert set(policies.available()[:12]) == set(WITNESSES)
