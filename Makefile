@@ -53,10 +53,13 @@ bench: $(VENV)/.ready ## measure speed against a plain NumPy loop
 	$(say) 'Measuring'
 	$(BIN)/python -m benchmarks
 
-docs: $(DOCS_VENV)/.ready ## build the documentation into docs/_build/html
+docs: $(DOCS_VENV)/.ready $(VENV)/.ready ## build the documentation into docs/_build/html, the paper's report in it
+	$(say) 'Reproducing the paper, where that is not done yet'
+	$(BIN)/pamo reproduce
 	$(say) 'Building the documentation'
 	@# -E: a page that is not read again does not repeat its warning, and a second build would hide the first's.
 	$(DOCS_VENV)/bin/python -m sphinx -E -W --keep-going -b html docs docs/_build/html
+	cp reports/paper/report.html docs/_build/html/report.html
 
 # The pinned versions are those for every supported Python and system (--universal); the files name no index, so that
 # each machine uses its own.
@@ -84,7 +87,8 @@ $(VENV)/.uv: requirements/uv.txt
 
 $(VENV)/.ready: $(VENV)/.uv requirements/dev.txt pyproject.toml src/pamo/_version.py
 	$(say) 'Installing the pinned dependencies, and pamo itself from src/'
-	scripts/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	@# Compiled on the way in, since the first start would do so otherwise, or every start where it may not write.
+	scripts/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements/dev.txt
 	scripts/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -304,10 +304,16 @@ def test_all_to_all_draws_nothing_and_moves_nothing() -> None:
         (lambda: Gaussian(users=2, arms=9, block_size=2), "expected arms to fill blocks of 2, got 9"),
         (lambda: Gaussian(users=3, arms=4, block_size=2), r"a block of 2 arms for each of 3 users \(at least 6"),
         (lambda: Gaussian(protocol="rotation"), "unknown protocol 'rotation'; did you mean 'rotate'"),
-        (lambda: environments.create("gaussian", preference="fixed"), "expected preference 'predefined' or 'random', got 'fixed'"),
+        (
+            lambda: environments.create("gaussian", preference="fixed"),
+            "preference 'predefined' or 'random', got 'fixed'",
+        ),
         (lambda: Gaussian(reward_variance=-0.1), "expected reward_variance to be a finite number, 0 or more, got -0.1"),
         (lambda: Gaussian(preference_variance=math.nan), "expected preference_variance to be a finite number"),
-        (lambda: environments.create("bounded", reward="uniform"), "expected reward 'beta' or 'bernoulli', got 'uniform'"),
+        (
+            lambda: environments.create("bounded", reward="uniform"),
+            "reward 'beta' or 'bernoulli', got 'uniform'",
+        ),
         (lambda: Bounded(reward_variance=math.inf), "expected reward_variance to be a finite number"),
         (lambda: Fixed.of(means=[[1.0]], preferences=[[1.0, 2.0]]), "of one width, got 1 and 2 objectives"),
         (lambda: Fixed.of(means=[1.0, 2.0], preferences=[[1.0]]), "expected means as a table of finite numbers"),

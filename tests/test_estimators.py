@@ -167,6 +167,9 @@ def test_sets_of_stated_and_known_preferences() -> None:
     corner = [0.4 + 0.999 * box, 0.6 - 0.999 * box]
     assert stated.contains(corner).tolist() == [True, True]  # of the second user nothing is known
     assert not stated.contains([0.4 + 1.001 * math.sqrt(2.0) * box, 0.6])[0]
+    low, high = stated.interval()
+    np.testing.assert_allclose(high[0] - low[0], 2.0 * math.sqrt(2.0) * box)  # the ball around the box
+    assert (low[1].tolist(), high[1].tolist()) == ([-math.inf] * 2, [math.inf] * 2)
     known = confidence_set(users, Estimate(kind=Kind.KNOWN), known=[[0.1, 0.2], [0.3, 0.4]])
     assert known.contains([[0.1, 0.2], [0.3, 0.5]]).tolist() == [True, False]
     assert known.width([1.0, 1.0]).tolist() == [0.0, 0.0]

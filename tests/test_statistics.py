@@ -140,6 +140,14 @@ def test_a_reward_of_zero_counts_as_a_pull_and_a_round_but_has_no_direction() ->
     assert not users.weighted.any()
 
 
+@pytest.mark.parametrize("size", [1e-155, 1e-160, 5e-324])
+def test_a_reward_too_small_to_have_a_weight_does_not_poison_the_sums(size: float) -> None:
+    users = UserStatistics.zeros(users=1, objectives=2)
+    users.observe([0, 0], [[size, 0.0], [0.5, 0.5]], overall=[size, 0.5])
+    assert np.isfinite(users.weighted).all()
+    np.testing.assert_allclose(users.weighted[0, 1:3, 1:3], 0.5)
+
+
 def test_an_overall_score_that_was_not_given_does_not_pull_the_mean_down() -> None:
     arms = ArmStatistics.zeros(arms=1, objectives=1)
     arms.observe([0, 0], [[0.5], [0.7]], overall=[0.8, math.nan])

@@ -81,10 +81,10 @@ def reward_mean(q: Question, arm: int) -> Floats:
 
 
 def weights(q: Question) -> list[float]:
-    """w = ω/‖r‖² for each of the user's pulls, and 0 where the reward is 0 and so has no direction."""
+    """w = ω/‖r‖² for each of the user's pulls, and 0 where the reward is 0 (to a float), and so has no direction."""
     omega = q.settings["omega"] or q.objectives
     lengths = [float(pull.reward @ pull.reward) for pull in q.earlier if pull.user == q.user]
-    return [omega / length if length > 0 else 0.0 for length in lengths]
+    return [omega / length if length > 1e-300 else 0.0 for length in lengths]
 
 
 def gram(q: Question, ws: list[float]) -> Floats:

@@ -57,18 +57,14 @@ def update_ridge(
     only the triangle on and below the diagonal is kept. `gain` is scratch of length D.
     """
     objectives = count_of(dims)
-    for d in range(objectives):
-        gain[d] = 0.0
-    for d in range(objectives):  # V⁻¹r, from the triangle on and below the diagonal
-        along = inverse_gram[n, d, d] * reward[d]
-        for e in range(d):
-            along += inverse_gram[n, d, e] * reward[e]
-            gain[e] += inverse_gram[n, d, e] * reward[d]
-        gain[d] += along
     denominator = noise
     residual = overall
     for d in range(objectives):
-        denominator += gain[d] * reward[d]
+        along = 0.0  # of V⁻¹r
+        for e in range(objectives):
+            along += (inverse_gram[n, d, e] if e <= d else inverse_gram[n, e, d]) * reward[e]
+        gain[d] = along
+        denominator += along * reward[d]
         residual -= preference[n, d] * reward[d]
     scale = 1.0 / denominator
     for d in range(objectives):

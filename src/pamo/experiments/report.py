@@ -136,13 +136,23 @@ def html(records: Sequence[Record], output: Path) -> str:
         f"<title>The paper, reproduced by pamo</title><style>{_STYLE}</style></head><body>",
         "<header><h1>The paper, reproduced</h1>",
         f"<p><cite>{escape(_PAPER)}</cite> (AAAI 2026), by pamo {__version__}, seed {seeds}, "
-        f"{seconds:,.0f} seconds of computing.</p><p>{escape(_INTRODUCTION)}</p></header><main>",
+        f"{seconds:,.0f} seconds of computing.</p><p>{escape(_INTRODUCTION)}</p>{_size(records)}</header><main>",
         _headline(records),
         _verdicts(records),
         *(_study(record, output) for record in records),
         "</main></body></html>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _size(records: Sequence[Record]) -> str:
+    small = [record["name"] for record in records if record["quick"]]
+    if not small:
+        return ""
+    return (
+        f"<p><strong class='partly'>A quick run:</strong> {', '.join(small)} at a small size, to see that it works. "
+        "The verdicts are those of so few rounds and trials, not of the paper's.</p>"
+    )
 
 
 def _headline(records: Sequence[Record]) -> str:

@@ -87,7 +87,8 @@ def run_studies(
                 records.append(kept)
                 continue
             bar.describe(study.name)
-            record = run_study(study, settings, known, seed, output / study.name, bar.advance(study.weight))
+            advance = bar.advance(study.weight)
+            record = run_study(study, settings, known, seed, output / study.name, advance, quick=quick)
             bar.line(f"{study.name}: {record['seconds']:.1f} s")
             records.append(record)
     return records
@@ -100,6 +101,8 @@ def run_study(
     seed: int,
     folder: Path,
     progress: Callable[[float], None],
+    *,
+    quick: bool = False,
 ) -> dict[str, Any]:
     """Run one study and keep it: tables, figures, claims with their verdicts; return its record."""
     partial = folder.with_name(f".{folder.name}.partial")
@@ -109,7 +112,11 @@ def run_study(
         started = time.perf_counter()
         tables = study.measure(settings, seed, progress)
         measured = time.perf_counter() - started
-        record = _record(study, settings, seed, tables) | {"digest": known, "measuring_seconds": measured}
+        record = _record(study, settings, seed, tables) | {
+            "digest": known,
+            "quick": quick,
+            "measuring_seconds": measured,
+        }
         files = []
         for name, table in tables.items():
             table.save(partial / f"{name}.parquet")
@@ -192,7 +199,7 @@ class _Bar:
 
     def describe(self, name: str) -> None:
         if self._bar is not None:
-            self._bar.set_description(name)
+            self._bar.set_description_str(name)
 
     def line(self, text: str) -> None:
         if self._bar is not None:

@@ -76,7 +76,7 @@ class Run(NamedTuple):
     stream: Stream
     """For kernels that draw."""
     scratch: Floats
-    """(offer, D), to be used freely: kernels do not allocate."""
+    """A square of max(offer, D) a side, to be used freely, by arms or by objectives: kernels do not allocate."""
 
 
 class Shape(NamedTuple):
@@ -187,15 +187,25 @@ def _array(axes: int, of: Any = types.float64) -> Any:
 
 @inlined
 def pick(scores: Floats, count: int, stream: Stream) -> int:
-    """Return the place of the highest of the first `count` scores; ties uniformly at random."""
-    best, place, ties = scores[0], 0, 1
+    """Return the place of the highest of the first `count` scores; ties uniformly at random.
+
+    Without a branch until there is a tie: which arm is best is what a processor cannot guess.
+    """
+    best = scores[0]
     for j in range(1, count):
-        if scores[j] > best:
-            best, place, ties = scores[j], j, 1
-        elif scores[j] == best:
-            ties += 1
-            if below(stream, ties) == 0:
-                place = j
+        best = max(best, scores[j])
+    place, ties = 0, 0
+    for j in range(count):
+        highest = scores[j] == best
+        place = j if highest else place
+        ties += 1 if highest else 0
+    if ties > 1:
+        skip = below(stream, ties)
+        for j in range(count):
+            if scores[j] == best:
+                if skip == 0:
+                    return j
+                skip -= 1
     return place
 
 

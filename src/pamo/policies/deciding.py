@@ -46,8 +46,9 @@ def scores(
         )
     if not 0 <= user < len(users.rounds):
         raise InputError(f"expected user from 0 to {len(users.rounds) - 1}, got {user}")
-    offered = np.arange(count) if offer is None else np.atleast_1d(np.asarray(offer)).astype(np.int64)
-    if len(offered) == 0 or offered.min() < 0 or offered.max() >= count or len(set(offered.tolist())) < len(offered):
+    offered = np.arange(count) if offer is None else np.atleast_1d(np.asarray(offer))
+    distinct = offered.dtype.kind in "iu" and len(set(offered.tolist())) == len(offered) > 0
+    if not distinct or offered.min() < 0 or offered.max() >= count:
         raise InputError(f"expected an offer of distinct arms from 0 to {count - 1}, got {offered.tolist()}")
     if policy.per_user and own is None:
         raise InputError(
@@ -78,7 +79,7 @@ def scores(
         Run(
             np.array(policy.hyperparameters(shape), dtype=np.float64),
             stream if stream is not None else stream_for(0, 0, POLICY),
-            np.empty((len(offered), objectives)),
+            np.empty((max(len(offered), objectives),) * 2),
         ),
         dimensions(objectives),
     )

@@ -31,7 +31,7 @@ def _score_greedy(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users
 def _score_oful(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any) -> None:
     # Unlike the other baselines it does not pull every arm first: ε is all the exploration that the paper gives it.
     if uniform(run.stream) < run.hyperparameters[0]:
-        scores[:] = 0.0  # all alike: a uniform pick
+        scores.fill(0.0)  # all alike: a uniform pick
     else:
         _write_values(scores, offer, n, arms, users, dims)
 

@@ -89,17 +89,17 @@ def _forget(
     arms: Arms, users: Users, reward_sum: Floats, overall_sum: Floats, stated_sum: Floats, truth: Floats, plan: Plan
 ) -> None:
     """Set everything that is learned to the state before the first round (Alg. 1, initialization)."""
-    arms.pulls[:] = 0.0
-    arms.width[:] = 1.0
-    arms.reward_mean[:] = 0.0
-    arms.overall_mean[:] = 0.0
-    users.pulls[:] = 0.0
-    users.overall_mean[:] = 0.0
-    reward_sum[:] = 0.0
-    overall_sum[:] = 0.0
-    stated_sum[:] = 0.0
-    users.inverse_gram[:] = 0.0
-    users.preference[:] = plan.first
+    arms.pulls.fill(0.0)
+    arms.width.fill(1.0)
+    arms.reward_mean.fill(0.0)
+    arms.overall_mean.fill(0.0)
+    users.pulls.fill(0.0)
+    users.overall_mean.fill(0.0)
+    reward_sum.fill(0.0)
+    overall_sum.fill(0.0)
+    stated_sum.fill(0.0)
+    users.inverse_gram.fill(0.0)
+    users.preference.fill(plan.first)
     for n in range(len(truth)):
         for d in range(truth.shape[1]):
             users.inverse_gram[n, d, d] = 1.0 / plan.ridge
@@ -181,7 +181,8 @@ def _run_trials(
     stated_sum, regret = np.empty((plan.users, objectives)), np.empty(plan.users)
     streams = np.empty((4, 4), dtype=np.uint64)
     instance_stream, stream, policy_stream, spare = streams[0], streams[1], streams[2], streams[3]
-    run = Run(hyperparameters, policy_stream, np.empty((size, objectives)))
+    side = max(size, objectives)
+    run = Run(hyperparameters, policy_stream, np.empty((side, side)))
     scores, offer = np.empty(size), np.arange(size)
     blocks = np.arange(plan.arms // size)
     rewards, overalls = np.empty((plan.users, objectives)), np.empty(plan.users)
@@ -194,8 +195,9 @@ def _run_trials(
         instance(means, truth, numbers, instance_stream, dims)
         write_gaps(gaps, pareto, means, truth, size, dims)
         _forget(arms, users, reward_sum, overall_sum, stated_sum, truth, plan)
-        regret[:] = 0.0
-        blocks[:] = np.arange(len(blocks))
+        regret.fill(0.0)
+        for block in range(len(blocks)):
+            blocks[block] = block
         pareto_regret, overall_total, optimal, place = 0.0, 0.0, 0.0, 0
 
         for t in range(1, plan.rounds + 1):

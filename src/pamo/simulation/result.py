@@ -223,6 +223,12 @@ _BY_TRIAL = ("regret_by_user", "pareto_regret", "overall", "optimal_share", "pre
 
 def _join_policy(parts: Sequence[PolicyResult]) -> PolicyResult:
     first = parts[0]
+    for part in parts:
+        if (part.id, part.hyperparameters) != (first.id, first.hyperparameters):
+            raise InputError(
+                f"expected parts with one policy under a name, got {first.id} {first.hyperparameters} and {part.id} "
+                f"{part.hyperparameters}"
+            )
     if any(not np.array_equal(part.rounds, first.rounds) for part in parts):
         raise InputError(f"expected parts with the same checkpoints, got different ones for {first.id}")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _BY_TRIAL}

@@ -114,7 +114,7 @@ def _draw_sweeps(tables: Tables) -> Any:
         each.set_ylim(0, 1.5)
         each.set_xlabel(f"{symbol} (dashed: as in the experiments)", fontsize=8)
     axes[0].set_ylabel("regret over PRUCB-HP's", fontsize=8.5)
-    legend_above(figure, names, [(colour, "-") for colour in _COLOURS])
+    legend_above(figure, names, [(colour, "-") for colour in _COLOURS[: len(names)]])
     return figure
 
 

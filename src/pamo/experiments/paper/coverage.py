@@ -48,12 +48,12 @@ class Seen(NamedTuple):
     """(trials, marks): the margin in the rounds marked."""
     worst: Floats
     """(trials, radii): the largest distance/β_t over all rounds with β_t > 0."""
-    first_outside: Ints
-    """(trials, radii): the first round with β_t > 0 in which c̄ lay outside the ellipsoid, 0 if it never did."""
-    first_below: Ints
-    """(trials, 2): the first round, from 1 on and from 2 on, with a negative margin, 0 if there was none."""
-    regret: Floats
-    """(trials,): of all users, at the end."""
+    last_outside: Ints
+    """(trials, radii): the last round in which some user's c̄ lay outside the ellipsoid, 0 if none ever did."""
+    last_below: Ints
+    """(trials,): the last round with a negative margin, 0 if there was none."""
+    regret_by_user: Floats
+    """(trials, users), at the end."""
 
 
 class Setup(NamedTuple):
@@ -145,10 +145,11 @@ def _watch_trials(
                     values[n, i] += truth[n, d] * means[i, d]
         _forget(arms, users, gram, reward_sum, setup)
         seen.worst[row, :] = 0.0
-        seen.first_outside[row, :] = 0
-        seen.first_below[row, :] = 0
+        seen.last_outside[row, :] = 0
+        seen.last_below[row] = 0
+        seen.regret_by_user[row, :] = 0.0
         blocks[:] = np.arange(len(blocks))
-        regret, place = 0.0, 0
+        place = 0
 
         for t in range(1, setup.rounds + 1):
             assign(blocks, setup.protocol, stream)
@@ -164,7 +165,7 @@ def _watch_trials(
                     offered[j] = scores[first + j]
                 arm = first + pick(offered, size, policy_stream)
                 overall = draw(reward, stated, arm, n, means, truth, numbers, False, stream, spare, dims)
-                regret += gaps[n, arm]
+                seen.regret_by_user[row, n] += gaps[n, arm]
                 square = 0.0
                 for d in range(objectives):
                     square += reward[d] * reward[d]
@@ -189,19 +190,16 @@ def _watch_trials(
                     arms.reward_mean[arm, d] = reward_sum[arm, d] * share
             for each in range(len(radii)):
                 radius = radii[each, t - 1]
+                if distance > radius:
+                    seen.last_outside[row, each] = t
                 if radius > 0.0:  # the experiments' radius is 0 in round 1, and nothing lies within that
                     seen.worst[row, each] = max(seen.worst[row, each], distance / radius)
-                    if distance > radius and seen.first_outside[row, each] == 0:
-                        seen.first_outside[row, each] = t
             if margin < 0.0:
-                for since in range(2):
-                    if t > since and seen.first_below[row, since] == 0:
-                        seen.first_below[row, since] = t
+                seen.last_below[row] = t
             if place < len(marks) and t == marks[place]:
                 seen.distance[row, place] = distance
                 seen.margin[row, place] = margin
                 place += 1
-        seen.regret[row] = regret
 
 
 @cache
@@ -221,7 +219,7 @@ def _loop(objectives: int) -> Any:
         floats[1],
         floats[2],
         ints[1],
-        types.NamedTuple((floats[2], floats[2], floats[2], ints[2], ints[2], floats[1]), Seen),
+        types.NamedTuple((floats[2], floats[2], floats[2], ints[2], ints[1], floats[2]), Seen),
         numba.typeof(dimensions(objectives)),
     )
     return compile_for(_watch_trials, signature)
@@ -270,9 +268,9 @@ def watch(
         distance=np.empty((trials, len(noted))),
         margin=np.empty((trials, len(noted))),
         worst=np.empty((trials, len(table))),
-        first_outside=np.empty((trials, len(table)), dtype=np.int64),
-        first_below=np.empty((trials, 2), dtype=np.int64),
-        regret=np.empty(trials),
+        last_outside=np.empty((trials, len(table)), dtype=np.int64),
+        last_below=np.empty(trials, dtype=np.int64),
+        regret_by_user=np.empty((trials, setup.users)),
     )
     loop, numbers, dims = _loop(environment.objectives), environment.numbers(), dimensions(environment.objectives)
     kernels = (type(policy).kernel, type(environment).instance, type(environment).draw)

@@ -43,4 +43,5 @@ def least_squares(rewards: Floats, overall: Floats, *, weighted: bool, ridge: fl
 def errors(estimates: Floats, toy: Mapping[str, Any]) -> Floats:
     """Return ‖ĉ − c̄‖₂ of each repetition."""
     differences: Floats = estimates - np.asarray(toy["preference"])
-    return np.sqrt((differences**2).sum(axis=1))
+    squares: Floats = (differences**2).sum(axis=1)
+    return np.sqrt(squares)

@@ -1,0 +1,285 @@
+"""The figures of the study `bounds`: bounds over regret, bounds far out, and growth with T, K, D and N."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pamo.experiments.figures import legend_above, panels
+from pamo.experiments.paper.long_run import THEOREMS
+from pamo.experiments.paper.scaling import ALL, CLEAR, HIDDEN, KNOWN, POLICIES, PRESCRIBED, STATED
+from pamo.experiments.study import Drawing
+from pamo.experiments.tables import Table, Tables
+from pamo.simulation.plot import STYLES, ink, spread
+
+_BLACK, _GREY = "#000000", "#666666"
+_DASHED, _DOTTED, _MIXED = (0, (5, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1))
+_STYLES: dict[str, tuple[str, Any]] = {name: STYLES[name] for name in (HIDDEN, STATED, KNOWN)}
+_STYLES[PRESCRIBED] = (STYLES[HIDDEN][0], _MIXED)
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_AXES = {"T": "rounds T", "K": "arms K", "D": "objectives D", "N": "users N"}
+
+
+def rounded(value: float) -> str:
+    """Return a large number as a reader would write it.
+
+    >>> rounded(8.1234e8)
+    '8.1·10⁸'
+    """
+    power = math.floor(math.log10(value))
+    return f"{value / 10**power:.1f}·10{str(power).translate(_RAISED)}"
+
+
+def says_more_from(tables: Tables, policy: str) -> float:
+    """Return the T from which on the bound of the median instance is below the trivial one, infinity if never."""
+    far = tables["horizon"].where(policy=policy)
+    later = far["round"][far["bound"] < (1 - 1e-9) * far["trivial"]]
+    return float(later[0]) if len(later) else math.inf
+
+
+def axis_of(row: Mapping[str, Any]) -> str:
+    """Return which exponent a row has, in words."""
+    if row["axis"] != "T":
+        return str(row["axis"])
+    return (
+        f"T (all {row['trials']} instances)" if row["instances"] == ALL else f"T ({row['trials']} {row['instances']})"
+    )
+
+
+def _draw_regret(tables: Tables) -> Any:
+    figure, axes = panels(3, columns=3, height=3.4, legend=0.4)
+    for each, policy in zip(axes, THEOREMS, strict=True):
+        rows, trials = tables["curves"].where(policy=policy), tables["trials"].where(policy=policy)
+        paper, colour = int(trials["rounds"][0]), _STYLES[policy][0]
+        each.plot(rows["round"], rows["round"] * np.median(trials["trivial"]) / paper, color=_GREY, ls=_DOTTED, lw=1.6)
+        each.fill_between(rows["round"], rows["bound, 10 %"], rows["bound, 90 %"], color=colour, alpha=0.15, lw=0)
+        each.plot(rows["round"], rows["bound"], color=colour, linestyle=_DASHED, linewidth=1.5)
+        each.plot(rows["round"], rows["without M"], color=colour, linestyle=_MIXED, linewidth=1.2)
+        each.fill_between(rows["round"], rows["low"], rows["high"], color=colour, alpha=0.25, linewidth=0)
+        each.plot(rows["round"], rows["mean"], color=colour, linewidth=1.8)
+        each.axvline(paper, color=_GREY, linewidth=0.8)
+        label = f"T = {paper:,} "
+        each.text(paper, 0.03, label, transform=each.get_xaxis_transform(), fontsize=8, color=_GREY, ha="right")
+        each.set_title(f"{THEOREMS[policy]}: {policy.split(',')[0]}", fontsize=9, loc="left")
+        decades = [tick for tick in (10, 100, 1000, 10_000) if tick <= rows["round"][-1]]
+        each.set_xscale("log")
+        each.set_xticks(decades, [f"{tick:,}" for tick in decades])
+        each.set_yscale("log")
+        each.set_ylim(0.8, 3e6)
+        each.minorticks_off()
+        each.set_xlabel("rounds T", fontsize=8.5)
+        each.set_ylabel("regret, all users", fontsize=8.5)
+    warm_up = float(tables["horizon"].where(policy=PRESCRIBED)["M"][0])
+    axes[0].text(11, 5e5, f"the bound is the trivial one\nup to M = {rounded(warm_up)}", fontsize=8)
+    names = ["mean regret", "bound: median and 80 % of instances", "trivial bound", "Theorem 1 if M were 0 (no bound)"]
+    lines = ["-", _DASHED, _DOTTED, _MIXED]
+    legend_above(figure, names, [(_GREY if line == _DOTTED else _BLACK, line) for line in lines])
+    return figure
+
+
+def _describe_regret(tables: Tables) -> str:
+    parts = []
+    for policy, theorem in THEOREMS.items():
+        rows = tables["trials"].where(policy=policy)
+        parts.append(
+            f"{theorem} ({policy}): regret {rows['regret'].mean():,.0f}, bound {np.median(rows['bound']):,.0f}, "
+            f"trivial bound {np.median(rows['trivial']):,.0f}"
+        )
+    return (
+        "Mean regret, the theorem's bound, and the trivial bound (every round as costly as can be) against the rounds, "
+        f"on logarithmic axes. The bounds are far above. At T = {tables['trials']['rounds'][0]:,}: {'; '.join(parts)}."
+    )
+
+
+def _twin_regret(tables: Tables) -> Table:
+    rows = []
+    wanted = np.array([10, 30, 100, 300, 1000, 2500, 5000, 10_000, 20_000, 40_000])
+    for policy, theorem in THEOREMS.items():
+        table = tables["curves"].where(policy=policy)
+        every = list(table.rows())
+        for place in np.unique(np.searchsorted(table["round"], wanted[wanted <= table["round"][-1]])):
+            row = every[place]
+            rows.append(
+                {
+                    "bound of": theorem,
+                    "policy": policy,
+                    "rounds": row["round"],
+                    "mean regret": round(row["mean"], 1),
+                    "95 % interval": f"{row['low']:.1f} … {row['high']:.1f}",
+                    "bound, median instance": round(row["bound"]),
+                    "bound/regret, median": float(f"{row['ratio']:.3g}"),
+                }
+            )
+    return Table.from_rows(rows)
+
+
+def _draw_horizon(tables: Tables) -> Any:
+    figure, (axes,) = panels(1, columns=1, height=3.7, legend=0.25)
+    hidden = tables["trials"].where(policy=PRESCRIBED)
+    paper = int(hidden["rounds"][0])
+    decisions = float(hidden["trivial"][0]) / paper
+    for policy in THEOREMS:
+        colour, line = _STYLES[policy]
+        far, seen = tables["horizon"].where(policy=policy), tables["curves"].where(policy=policy)
+        axes.plot(far["round"], np.minimum(far["bound"], far["trivial"]), color=colour, linestyle=line, linewidth=1.6)
+        late = seen["round"] >= far["round"][0]
+        axes.plot(
+            seen["round"][late], seen["mean"][late] / seen["round"][late] / decisions, color=colour, lw=3.0, ls=line
+        )
+    end = tables["curves"].where(policy=KNOWN)
+    axes.annotate(
+        "measured",
+        (float(end["round"][-1]), float(end["mean"][-1] / end["round"][-1] / decisions)),
+        xytext=(6, 6),
+        textcoords="offset points",
+        fontsize=8,
+        va="center",
+    )
+    warm_up = float(tables["horizon"].where(policy=PRESCRIBED)["M"][0])
+    axes.annotate(
+        f"M = {rounded(warm_up)}", (warm_up, 1.0), xytext=(4, 3), textcoords="offset points", fontsize=8, va="bottom"
+    )
+    axes.axvline(paper, color=_GREY, linewidth=0.8)
+    axes.text(paper * 1.15, 2e-7, f"the paper's T = {paper:,}", fontsize=8, color=_GREY)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(1e-7, 5)
+    axes.minorticks_off()
+    axes.set_xlabel("rounds T", fontsize=8.5)
+    axes.set_ylabel("regret a decision", fontsize=8.5)
+    names = [f"{theorem}, {policy.split(',')[0]}" for policy, theorem in THEOREMS.items()]
+    legend_above(figure, names, [_STYLES[policy] for policy in THEOREMS])
+    return figure
+
+
+def _describe_horizon(tables: Tables) -> str:
+    parts = []
+    for policy, theorem in THEOREMS.items():
+        since = says_more_from(tables, policy)
+        parts.append(f"{theorem} {f'from T = {rounded(since)} on' if math.isfinite(since) else 'at no T shown'}")
+    return (
+        "Regret a decision: what is measured (thick, up to the last round run) and what the bounds allow (thin, up to "
+        "T = 10¹², never more than the trivial bound) against the rounds, on logarithmic axes. A bound says more than "
+        f"the trivial one, in the median instance: {', '.join(parts)}."
+    )
+
+
+def _twin_horizon(tables: Tables) -> Table:
+    rows = []
+    for power in range(2, 13):
+        row: dict[str, Any] = {"rounds": f"10{str(power).translate(_RAISED)}"}
+        for policy, theorem in THEOREMS.items():
+            far = tables["horizon"].where(policy=policy)
+            place = int(np.argmin(np.abs(np.log10(far["round"]) - power)))
+            row[f"{theorem}: bound on a decision's regret"] = float(f"{far['bound'][place]:.3g}")
+        rows.append(row)
+    return Table.from_rows(rows)
+
+
+def _draw_scaling(tables: Tables) -> Any:
+    figure, axes = panels(4, columns=2, height=2.9, legend=0.4)
+    for each, (axis, label) in zip(axes, _AXES.items(), strict=True):
+        found = tables["exponents"].where(axis=axis, instances=ALL)
+        ends = []
+        for policy in POLICIES:
+            colour, line = _STYLES[policy]
+            rows = _by_size(tables, axis, policy)
+            each.fill_between(rows["size"], rows["low"], rows["high"], color=colour, alpha=0.18, linewidth=0)
+            width = 2.6 if policy == STATED else 1.6  # PRUCB-KP lies upon it
+            each.plot(rows["size"], rows["mean"], color=colour, linestyle=line, linewidth=width)
+            (row,) = found.where(policy=policy).rows()
+            bound = f", bound {row['bound']:.2f}" if math.isfinite(row["bound"]) else ""
+            ends.append((float(rows["mean"][-1]), f"{row['exponent']:.2f}{bound}", ink(colour)))
+        sizes = rows["size"].tolist()
+        each.set_xscale("log")
+        each.set_yscale("log")
+        each.set_xlim(sizes[0] * 0.93, sizes[-1] * (sizes[-1] / sizes[0]) ** 0.38)
+        each.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        low, high = each.get_ylim()
+        ticks = [step * 10**power for power in range(-1, 6) for step in (1, 2, 5) if low < step * 10**power < high]
+        each.set_yticks(ticks, [f"{tick:,.0f}" for tick in ticks])
+        each.minorticks_off()
+        _label_ends(each, sizes[-1] * (sizes[-1] / sizes[0]) ** 0.03, ends)
+        each.set_title(f"{label}: fitted exponents beside the lines", fontsize=9, loc="left")
+        each.set_xlabel(label, fontsize=8.5)
+        each.set_ylabel("regret, all users", fontsize=8.5)
+    legend_above(figure, POLICIES, [_STYLES[policy] for policy in POLICIES])
+    return figure
+
+
+def _label_ends(axes: Any, x: float, ends: list[tuple[float, str, str]]) -> None:
+    """Write a text beside the end of each line, moved apart so that none covers another."""
+    low, high = np.log(axes.get_ylim())
+    ordered = sorted(ends)
+    wanted = (np.log([y for y, _, _ in ordered]) - low) / (high - low)
+    for (_, text, colour), height in zip(ordered, spread(wanted, 0.075, 0.03, 0.97), strict=True):
+        axes.text(x, height, text, transform=axes.get_xaxis_transform(), fontsize=8, color=colour, va="center")
+
+
+def _by_size(tables: Tables, axis: str, policy: str) -> Table:
+    """Return mean regret with its interval at each size; in T at the doublings that exponents are fitted to."""
+    if axis != "T":
+        return tables["sizes"].where(axis=axis, policy=policy)
+    rows = tables["curves"].where(policy=policy)
+    last = int(rows["round"][-1])
+    keep = np.isin(rows["round"], [last // 8, last // 4, last // 2, last])
+    return Table({"size": rows["round"][keep]} | {name: rows[name][keep] for name in ("mean", "low", "high")})
+
+
+def _describe_scaling(tables: Tables) -> str:
+    parts = []
+    for policy in POLICIES:
+        rows = tables["exponents"].where(policy=policy).rows()
+        parts.append(f"{policy}: " + ", ".join(f"{axis_of(row)} {row['exponent']:.2f}" for row in rows))
+    return (
+        "Mean regret against rounds, arms, objectives and users, one varied at a time, on logarithmic axes. Fitted "
+        f"exponents of {'; '.join(parts)}."
+    )
+
+
+def _twin_scaling(tables: Tables) -> Table:
+    rows: list[dict[str, Any]] = []
+    for axis, label in _AXES.items():
+        by_policy = {policy: _by_size(tables, axis, policy) for policy in POLICIES}
+        for place, size in enumerate(by_policy[PRESCRIBED]["size"].tolist()):
+            row = {"varied": label, "size": f"{size:,}"}
+            rows.append(row | {policy: f"{table['mean'][place]:,.1f}" for policy, table in by_policy.items()})
+        for instances in (ALL, CLEAR):
+            found = tables["exponents"].where(axis=axis, instances=instances)
+            if len(found):
+                cells = {row["policy"]: _with_bound(row) for row in found.rows()}
+                rows.append({"varied": label, "size": f"exponent, {instances}"} | cells)
+    return Table.from_rows(rows)
+
+
+def _with_bound(row: Mapping[str, Any]) -> str:
+    bound = f"; bound {row['bound']:.2f}" if math.isfinite(row["bound"]) else ""
+    return f"{row['exponent']:z.2f} [{row['low']:z.2f}, {row['high']:z.2f}]{bound}"
+
+
+DRAWINGS = (
+    Drawing(
+        id="bounds-regret",
+        title="The bounds over the regret",
+        draw=_draw_regret,
+        describe=_describe_regret,
+        twin=_twin_regret,
+    ),
+    Drawing(
+        id="bounds-horizon",
+        title="From which T on the bounds say something",
+        draw=_draw_horizon,
+        describe=_describe_horizon,
+        twin=_twin_horizon,
+    ),
+    Drawing(
+        id="bounds-scaling",
+        title="How regret grows with T, K, D and N",
+        draw=_draw_scaling,
+        describe=_describe_scaling,
+        twin=_twin_scaling,
+    ),
+)

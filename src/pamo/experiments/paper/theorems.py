@@ -1,0 +1,98 @@
+"""What the studies of the theory share: PRUCB-HP as Theorem 1 has it run, a trial's gaps, and ways to judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from pamo.compiling import dimensions
+from pamo.environments.base import Environment
+from pamo.experiments.study import Verdict
+from pamo.policies import PrucbHp
+from pamo.streams import INSTANCE, stream_for
+from pamo.theory import Gaps, HiddenSettings, gaps
+
+Floats = npt.NDArray[np.float64]
+
+_RISING = (Verdict.NOT, Verdict.PARTLY, Verdict.CONFIRMED)
+
+
+def hidden_settings(environment: Environment, failure: float) -> HiddenSettings:
+    """Return what Theorem 1 prescribes in an environment, with probability `failure` of failing for any user."""
+    return HiddenSettings(
+        arms=environment.arm_count,
+        objectives=environment.objectives,
+        users=environment.users,
+        failure=failure,
+    )
+
+
+def own_failure(settings: HiddenSettings) -> float:
+    """Return the ϑ that stands in the logarithm of the prescribed β_t: that of one user's ellipsoid."""
+    return min(settings.alpha, settings.failure / settings.users)
+
+
+def prescribed(settings: HiddenSettings) -> PrucbHp:
+    """Return PRUCB-HP as Theorem 1 has it run.
+
+    >>> prescribed(HiddenSettings(arms=10, objectives=3, failure=0.05)).radius
+    'theory'
+    """
+    return PrucbHp(
+        alpha=settings.alpha,
+        beta=1.0,  # β_t is Lemma 2's, and not a multiple of it
+        ridge=settings.ridge,
+        omega=settings.omega,
+        radius="theory",
+        failure=own_failure(settings),
+        sub_gaussian=settings.sub_gaussian,
+    )
+
+
+def instance_of(environment: Environment, seed: int, trial: int) -> tuple[Floats, Floats]:
+    """Return the true reward means (arms, D) and mean preferences (users, D) of a trial of `simulate`."""
+    means = np.empty((environment.arm_count, environment.objectives))
+    preferences = np.empty((environment.users, environment.objectives))
+    type(environment).instance(
+        means,
+        preferences,
+        environment.numbers(),
+        stream_for(seed, trial, INSTANCE),
+        dimensions(environment.objectives),
+    )
+    return means, preferences
+
+
+def gaps_of(environment: Environment, seed: int, trial: int) -> Gaps:
+    """Return the gaps of Theorem 2 of a trial of `simulate`: any block may go to any user."""
+    means, preferences = instance_of(environment, seed, trial)
+    size = environment.offer_size
+    offers = np.arange(environment.arm_count).reshape(-1, size)
+    return gaps(means=means, preferences=preferences, offers=offers)
+
+
+def wilson(held: int, total: int, level: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's interval of a share, which is of use at 0 and 1 too.
+
+    >>> low, high = wilson(10_000, 10_000)
+    >>> round(low, 5), high
+    (0.99962, 1.0)
+    """
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    share, spread = held / total, z * z / total
+    center = share + spread / 2
+    half = z * math.sqrt(share * (1 - share) / total + spread / total / 4)
+    return max((center - half) / (1 + spread), 0.0), min((center + half) / (1 + spread), 1.0)
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the worst of several verdicts.
+
+    >>> worst_of([Verdict.CONFIRMED, Verdict.NOT, Verdict.PARTLY])
+    <Verdict.NOT: 'not confirmed'>
+    """
+    return min(verdicts, key=_RISING.index)
