@@ -27,7 +27,6 @@ from pamo.experiments.study import Study
 from pamo.experiments.tables import Table, Tables
 
 RECORD = "study.json"
-_BESIDE = ("grid.py", "study.py", "tables.py", "figures.py", "runner.py")
 
 
 def settings_of(study: Study, *, quick: bool, trials: int | None) -> dict[str, Any]:
@@ -40,12 +39,26 @@ def settings_of(study: Study, *, quick: bool, trials: int | None) -> dict[str, A
 
 def digest(study: Study, settings: Mapping[str, Any], seed: int) -> str:
     """Return what a finished study is known by: its settings, its seed, and the code that made it."""
-    here = Path(__file__).parent
-    source = inspect.getsourcefile(study.measure)
-    files = [here / name for name in _BESIDE] + [Path(source)] if source else []
-    code = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
-    spec = json.dumps([study.name, settings, seed, kernel_stamp(), code], sort_keys=True, default=str)
+    code = hashlib.sha256()
+    for name in sorted(_modules_of(study.measure.__module__)):
+        code.update(Path(str(sys.modules[name].__file__)).read_bytes())
+    spec = json.dumps([study.name, settings, seed, kernel_stamp(), code.hexdigest()], sort_keys=True, default=str)
     return hashlib.sha256(spec.encode()).hexdigest()
+
+
+def _modules_of(name: str) -> set[str]:
+    """Return the module and all modules of pamo that it uses, directly or not: a change in any may change a result."""
+    found, waiting = set(), [name]
+    while waiting:
+        current = waiting.pop()
+        if current in found:
+            continue
+        found.add(current)
+        for value in vars(sys.modules[current]).values():
+            other = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
+            if isinstance(other, str) and other.startswith("pamo.") and other in sys.modules:
+                waiting.append(other)
+    return found
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
