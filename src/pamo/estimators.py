@@ -185,7 +185,7 @@ class ConfidenceSet:
         known = self.radius > 0.0  # a set of one point has no width, whatever its shape
         solved = np.linalg.solve(self.gram[known], x[known][..., None])[..., 0]
         inside[known] = np.einsum("nd,nd->n", x[known], solved)
-        return self.radius * np.sqrt(inside)
+        return np.where(inside > 0.0, self.radius, 0.0) * np.sqrt(inside)  # never ∞·0
 
     def interval(self) -> tuple[Floats, Floats]:
         """Return the lowest and the highest weight of each objective within the set, each (users, D)."""

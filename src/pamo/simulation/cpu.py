@@ -71,7 +71,7 @@ def simulate(
         )
     workers = _threads(threads, trials)
     shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
-    plans = [(policy, _numbers(policy, shape), _plan(policy, environment, rounds)) for policy in several]
+    plans = [(policy, _numbers(policy, shape), plan_for(policy, environment, rounds)) for policy in several]
     settings = {
         "environment": environment.settings,
         "rounds": int(rounds),
@@ -153,7 +153,8 @@ def _run(
     return seconds
 
 
-def _plan(policy: Policy, environment: Environment, rounds: int) -> Plan:
+def plan_for(policy: Policy, environment: Environment, rounds: int) -> Plan:
+    """Return what the trial loop is told of a policy and an environment."""
     estimate = policy.estimate(environment.objectives)
     return Plan(
         rounds=rounds,

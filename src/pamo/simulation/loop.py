@@ -23,7 +23,7 @@ from pamo.estimators import Kind, update_ridge
 from pamo.pareto import shortfall
 from pamo.policies.base import Arms, Run, Users, kernel_signature, pick
 from pamo.statistics import LEAST_SQUARE
-from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, Stream, key_of, start
+from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -85,7 +85,7 @@ def write_gaps(gaps: Floats, pareto: Floats, means: Floats, preferences: Floats,
 
 
 @kernel
-def _forget(
+def forget(
     arms: Arms, users: Users, reward_sum: Floats, overall_sum: Floats, stated_sum: Floats, truth: Floats, plan: Plan
 ) -> None:
     """Set everything that is learned to the state before the first round (Alg. 1, initialization)."""
@@ -108,7 +108,7 @@ def _forget(
 
 
 @inlined
-def _learn_preference(
+def learn_preference(
     users: Users,
     n: int,
     t: int,
@@ -135,6 +135,28 @@ def _learn_preference(
         for d in range(objectives):
             stated_sum[n, d] += stated[d]
             users.preference[n, d] = stated_sum[n, d] / t
+
+
+@inlined
+def learn_arm(
+    arms: Arms,
+    arm: int,
+    n: int,
+    rewards: Floats,
+    overall: float,
+    reward_sum: Floats,
+    overall_sum: Floats,
+    dims: Any,
+) -> None:
+    """Take user n's pull into the arm's sums and what is derived from them (Alg. 1, its last lines)."""
+    arms.pulls[arm] += 1.0
+    share = 1.0 / arms.pulls[arm]
+    arms.width[arm] = math.sqrt(share)
+    overall_sum[arm] += overall
+    arms.overall_mean[arm] = overall_sum[arm] * share
+    for d in range(count_of(dims)):
+        reward_sum[arm, d] += rewards[n, d]
+        arms.reward_mean[arm, d] = reward_sum[arm, d] * share
 
 
 @kernel
@@ -194,7 +216,7 @@ def _run_trials(
             start(streams[purpose], key_of(seed, first_trial + row, purpose))
         instance(means, truth, numbers, instance_stream, dims)
         write_gaps(gaps, pareto, means, truth, size, dims)
-        _forget(arms, users, reward_sum, overall_sum, stated_sum, truth, plan)
+        forget(arms, users, reward_sum, overall_sum, stated_sum, truth, plan)
         regret.fill(0.0)
         for block in range(len(blocks)):
             blocks[block] = block
@@ -214,24 +236,16 @@ def _run_trials(
                 pareto_regret += pareto[arm]
                 overall_total += overall
                 optimal += 1.0 if gap == 0.0 else 0.0
-                _learn_preference(users, n, t, reward, overall, stated, stated_sum, gain, plan, dims)
+                learn_preference(users, n, t, reward, overall, stated, stated_sum, gain, plan, dims)
                 if plan.per_user:
                     users.pulls[n, arm] += 1.0
                     users.overall_mean[n, arm] += (overall - users.overall_mean[n, arm]) / users.pulls[n, arm]
                 chosen[n], overalls[n] = arm, overall
                 for d in range(objectives):
                     rewards[n, d] = reward[d]
-            # Every user chose from the arms as they stood at the round's start (Alg. 1, its last lines).
+            # Every user chose from the arms as they stood at the round's start.
             for n in range(plan.users):
-                arm = chosen[n]
-                arms.pulls[arm] += 1.0
-                share = 1.0 / arms.pulls[arm]
-                arms.width[arm] = math.sqrt(share)
-                overall_sum[arm] += overalls[n]
-                arms.overall_mean[arm] = overall_sum[arm] * share
-                for d in range(objectives):
-                    reward_sum[arm, d] += rewards[n, d]
-                    arms.reward_mean[arm, d] = reward_sum[arm, d] * share
+                learn_arm(arms, chosen[n], n, rewards, overalls[n], reward_sum, overall_sum, dims)
             if t == checkpoints[place]:
                 for n in range(plan.users):
                     records.regret_by_user[row, place, n] = regret[n]
@@ -247,13 +261,15 @@ def _run_trials(
             records.pulls[row, i] = arms.pulls[i]
 
 
+PLAN_TYPE = types.NamedTuple((types.int64,) * 6 + (types.boolean,) + (types.float64,) * 3 + (types.boolean,) * 2, Plan)
+
+
 @cache
 def trial_loop(objectives: int) -> Any:
     """Return the trial loop compiled for this number of objectives (one for all numbers above `SPECIALISED`)."""
     floats = [types.Array(types.float64, axes, "C") for axes in range(4)]
-    whole, real, flag = types.int64, types.float64, types.boolean
+    whole = types.int64
     indices = types.Array(types.int64, 1, "C")
-    plan = types.NamedTuple((whole,) * 6 + (flag, real, real, real, flag, flag), Plan)
     records = types.NamedTuple((floats[3],) + (floats[2],) * 5, Records)
     signature = types.void(
         types.FunctionType(kernel_signature(objectives)),
@@ -263,7 +279,7 @@ def trial_loop(objectives: int) -> Any:
         whole,
         whole,
         whole,
-        plan,
+        PLAN_TYPE,
         floats[1],
         floats[1],
         indices,
@@ -274,6 +290,3 @@ def trial_loop(objectives: int) -> Any:
         numba.typeof(dimensions(objectives)),
     )
     return compile_for(_run_trials, signature)
-
-
-__all__ = ["Plan", "Records", "Stream", "trial_loop", "write_gaps"]

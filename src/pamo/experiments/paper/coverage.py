@@ -1,7 +1,7 @@
 """Watch a policy's confidence statements while it runs: does c̄ lie in the ellipsoid, is every score an upper bound?
 
 The simulator's loop shows totals alone, and a policy never sees the truth, so this is a trial loop of its own, put
-together from the same parts: the policy's and the environment's kernels, the ridge's rank-one step, the protocol, the
+together from the same parts: the policy's and the environment's kernels, what a round teaches, the protocol, the
 streams. It plays the very trials that `pamo.simulate` plays.
 """
 
@@ -19,13 +19,15 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from pamo.compiling import compile_for, count_of, dimensions, inlined, kernel
+from pamo.compiling import compile_for, count_of, dimensions, inlined
 from pamo.environments.base import Environment, draw_signature, instance_signature
-from pamo.environments.protocols import ALL, PROTOCOLS, assign
+from pamo.environments.protocols import ALL, assign
 from pamo.errors import InputError
-from pamo.estimators import Kind, update_ridge
+from pamo.estimators import Kind
 from pamo.policies.base import Arms, Policy, Run, Shape, Users, kernel_signature, pick
-from pamo.simulation.loop import write_gaps
+from pamo.simulation.cpu import plan_for
+from pamo.simulation.loop import PLAN_TYPE, Plan, forget, learn_arm, learn_preference, write_gaps
+from pamo.statistics import LEAST_SQUARE
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
 
 Floats = npt.NDArray[np.float64]
@@ -56,19 +58,6 @@ class Seen(NamedTuple):
     """(trials, users), at the end."""
 
 
-class Setup(NamedTuple):
-    """Sizes, protocol, and the ridge by which ĉ is formed."""
-
-    rounds: int
-    users: int
-    arms: int
-    offer_size: int
-    protocol: int
-    ridge: float
-    noise: float
-    first: float
-
-
 @inlined
 def _distance(gram: Floats, estimate: Floats, truth: Floats, n: int, dims: Any) -> float:
     """‖ĉ − c̄‖ in V for user n, from the triangle of V on and below the diagonal."""
@@ -82,22 +71,6 @@ def _distance(gram: Floats, estimate: Floats, truth: Floats, n: int, dims: Any) 
     return math.sqrt(max(square, 0.0))
 
 
-@kernel
-def _forget(arms: Arms, users: Users, gram: Floats, reward_sum: Floats, setup: Setup) -> None:
-    """Set everything that is learned to the state before the first round (Alg. 1, initialization)."""
-    arms.pulls[:] = 0.0
-    arms.width[:] = 1.0
-    arms.reward_mean[:] = 0.0
-    reward_sum[:] = 0.0
-    users.preference[:] = setup.first
-    users.inverse_gram[:] = 0.0
-    gram[:] = 0.0
-    for n in range(gram.shape[0]):
-        for d in range(gram.shape[1]):
-            users.inverse_gram[n, d, d] = 1.0 / setup.ridge
-            gram[n, d, d] = setup.ridge
-
-
 def _watch_trials(
     score: Any,
     instance: Any,
@@ -105,7 +78,7 @@ def _watch_trials(
     seed: int,
     first_row: int,
     last_row: int,
-    setup: Setup,
+    plan: Plan,
     hyperparameters: Floats,
     numbers: Floats,
     radii: Floats,
@@ -113,24 +86,26 @@ def _watch_trials(
     seen: Seen,
     dims: Any,
 ) -> None:
-    objectives, size = count_of(dims), setup.offer_size
-    means, truth = np.empty((setup.arms, objectives)), np.empty((setup.users, objectives))
-    gaps, pareto = np.empty((setup.users, setup.arms)), np.empty(setup.arms)
-    values = np.empty((setup.users, setup.arms))
-    arms = Arms(np.empty(setup.arms), np.empty(setup.arms), np.empty((setup.arms, objectives)), np.zeros(setup.arms))
+    objectives, size = count_of(dims), plan.offer_size
+    means, truth = np.empty((plan.arms, objectives)), np.empty((plan.users, objectives))
+    gaps, pareto = np.empty((plan.users, plan.arms)), np.empty(plan.arms)
+    values = np.empty((plan.users, plan.arms))
+    arms = Arms(np.empty(plan.arms), np.empty(plan.arms), np.empty((plan.arms, objectives)), np.zeros(plan.arms))
     users = Users(
-        np.empty((setup.users, objectives)),
-        np.empty((setup.users, objectives, objectives)),
+        np.empty((plan.users, objectives)),
+        np.empty((plan.users, objectives, objectives)),
         np.zeros((1, 1)),
         np.zeros((1, 1)),
     )
-    gram, reward_sum = np.empty((setup.users, objectives, objectives)), np.empty((setup.arms, objectives))
+    gram, reward_sum = np.empty((plan.users, objectives, objectives)), np.empty((plan.arms, objectives))
+    overall_sum, stated_sum = np.empty(plan.arms), np.empty((plan.users, objectives))
     streams = np.empty((4, 4), dtype=np.uint64)
     instance_stream, stream, policy_stream, spare = streams[0], streams[1], streams[2], streams[3]
-    run = Run(hyperparameters, policy_stream, np.empty((setup.arms, objectives)))
-    scores, everything, offered = np.empty(setup.arms), np.arange(setup.arms), np.empty(size)
-    blocks, chosen = np.arange(setup.arms // size), np.empty(setup.users, dtype=np.int64)
-    rewards = np.empty((setup.users, objectives))
+    side = max(plan.arms, objectives)
+    run = Run(hyperparameters, policy_stream, np.empty((side, side)))
+    scores, everything, offered = np.empty(plan.arms), np.arange(plan.arms), np.empty(size)
+    blocks, chosen = np.arange(plan.arms // size), np.empty(plan.users, dtype=np.int64)
+    rewards, overalls = np.empty((plan.users, objectives)), np.empty(plan.users)
     reward, stated, gain = np.empty(objectives + 1), np.empty(objectives), np.empty(objectives)
 
     for row in range(first_row, last_row):
@@ -138,12 +113,16 @@ def _watch_trials(
             start(streams[purpose], key_of(seed, row, purpose))
         instance(means, truth, numbers, instance_stream, dims)
         write_gaps(gaps, pareto, means, truth, size, dims)
-        for n in range(setup.users):
-            for i in range(setup.arms):
+        for n in range(plan.users):
+            for i in range(plan.arms):
                 values[n, i] = 0.0
                 for d in range(objectives):
                     values[n, i] += truth[n, d] * means[i, d]
-        _forget(arms, users, gram, reward_sum, setup)
+        forget(arms, users, reward_sum, overall_sum, stated_sum, truth, plan)
+        gram.fill(0.0)
+        for n in range(plan.users):
+            for d in range(objectives):
+                gram[n, d, d] = plan.ridge
         seen.worst[row, :] = 0.0
         seen.last_outside[row, :] = 0
         seen.last_below[row] = 0
@@ -151,43 +130,33 @@ def _watch_trials(
         blocks[:] = np.arange(len(blocks))
         place = 0
 
-        for t in range(1, setup.rounds + 1):
-            assign(blocks, setup.protocol, stream)
+        for t in range(1, plan.rounds + 1):
+            assign(blocks, plan.protocol, stream)
             distance, margin = 0.0, np.inf
-            for n in range(setup.users):
+            for n in range(plan.users):
                 # Lemma 3 is about every arm, so that all are scored; the choice is among those offered.
                 score(scores, everything, n, t, arms, users, run, dims)
                 distance = max(distance, _distance(gram, users.preference, truth, n, dims))
-                for i in range(setup.arms):
+                for i in range(plan.arms):
                     margin = min(margin, scores[i] - values[n, i])
-                first = 0 if setup.protocol == ALL else blocks[n] * size
+                first = 0 if plan.protocol == ALL else blocks[n] * size
                 for j in range(size):
                     offered[j] = scores[first + j]
                 arm = first + pick(offered, size, policy_stream)
                 overall = draw(reward, stated, arm, n, means, truth, numbers, False, stream, spare, dims)
                 seen.regret_by_user[row, n] += gaps[n, arm]
+                learn_preference(users, n, t, reward, overall, stated, stated_sum, gain, plan, dims)
                 square = 0.0
                 for d in range(objectives):
                     square += reward[d] * reward[d]
-                    if t == 1:
-                        users.preference[n, d] = 0.0  # ĉ₁ was no estimate: from here on ĉ = V⁻¹b
-                if square > 0.0:
-                    noise = square * setup.noise  # 1/w = ‖r‖²/ω
-                    update_ridge(users.inverse_gram, users.preference, n, reward, overall, noise, gain, dims)
+                    rewards[n, d] = reward[d]
+                if square > LEAST_SQUARE:
                     for d in range(objectives):
                         for e in range(d + 1):
-                            gram[n, d, e] += reward[d] * reward[e] / noise
-                chosen[n] = arm
-                for d in range(objectives):
-                    rewards[n, d] = reward[d]
-            for n in range(setup.users):
-                arm = chosen[n]
-                arms.pulls[arm] += 1.0
-                share = 1.0 / arms.pulls[arm]
-                arms.width[arm] = math.sqrt(share)
-                for d in range(objectives):
-                    reward_sum[arm, d] += rewards[n, d]
-                    arms.reward_mean[arm, d] = reward_sum[arm, d] * share
+                            gram[n, d, e] += reward[d] * reward[e] / (square * plan.noise)  # w = ω/‖r‖²
+                chosen[n], overalls[n] = arm, overall
+            for n in range(plan.users):
+                learn_arm(arms, chosen[n], n, rewards, overalls[n], reward_sum, overall_sum, dims)
             for each in range(len(radii)):
                 radius = radii[each, t - 1]
                 if distance > radius:
@@ -206,7 +175,7 @@ def _watch_trials(
 def _loop(objectives: int) -> Any:
     floats = [types.Array(types.float64, axes, "C") for axes in range(3)]
     ints = [types.Array(types.int64, axes, "C") for axes in range(3)]
-    whole, real = types.int64, types.float64
+    whole = types.int64
     signature = types.void(
         types.FunctionType(kernel_signature(objectives)),
         types.FunctionType(instance_signature(objectives)),
@@ -214,7 +183,7 @@ def _loop(objectives: int) -> Any:
         types.uint64,
         whole,
         whole,
-        types.NamedTuple((whole,) * 5 + (real,) * 3, Setup),
+        PLAN_TYPE,
         floats[1],
         floats[1],
         floats[2],
@@ -252,17 +221,8 @@ def watch(
         raise InputError(f"expected radii with a row of {rounds} rounds each, got the shape {table.shape}")
     if (np.diff(noted) <= 0).any() or noted.size == 0 or noted[0] < 1 or noted[-1] > rounds:
         raise InputError(f"expected rising marks from 1 to {rounds}, got {noted.tolist()}")
-    setup = Setup(
-        rounds=rounds,
-        users=environment.users,
-        arms=environment.arm_count,
-        offer_size=environment.offer_size,
-        protocol=PROTOCOLS[environment.protocol],
-        ridge=float(estimate.ridge),
-        noise=1.0 / estimate.omega,
-        first=float(estimate.first),
-    )
-    shape = Shape(setup.users, setup.arms, environment.objectives, rounds)
+    plan = plan_for(policy, environment, rounds)
+    shape = Shape(plan.users, plan.arms, environment.objectives, rounds)
     hyperparameters = np.array(policy.hyperparameters(shape), dtype=np.float64)
     seen = Seen(
         distance=np.empty((trials, len(noted))),
@@ -270,14 +230,14 @@ def watch(
         worst=np.empty((trials, len(table))),
         last_outside=np.empty((trials, len(table)), dtype=np.int64),
         last_below=np.empty(trials, dtype=np.int64),
-        regret_by_user=np.empty((trials, setup.users)),
+        regret_by_user=np.empty((trials, plan.users)),
     )
     loop, numbers, dims = _loop(environment.objectives), environment.numbers(), dimensions(environment.objectives)
     kernels = (type(policy).kernel, type(environment).instance, type(environment).draw)
 
     def work(first: int) -> int:
         last = min(first + CHUNK, trials)
-        loop(*kernels, np.uint64(seed), first, last, setup, hyperparameters, numbers, table, noted, seen, dims)
+        loop(*kernels, np.uint64(seed), first, last, plan, hyperparameters, numbers, table, noted, seen, dims)
         return last - first
 
     workers = threads or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
