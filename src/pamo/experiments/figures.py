@@ -119,6 +119,12 @@ def draw_bars(
     axes.grid(visible=False, axis="y")
 
 
+def save_to(figure: Any, target: Path) -> Path:
+    """Write the figure to one file, in the format that its ending names."""
+    figure.savefig(target, facecolor="white", dpi=150)
+    return target
+
+
 def save_figure(figure: Any, stem: Path) -> list[str]:
     """Write the figure as SVG and PNG and return the files' names; text is drawn as shapes, so fonts cannot differ."""
     from matplotlib import rc_context

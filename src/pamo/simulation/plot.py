@@ -59,8 +59,10 @@ def styles_for(names: Iterable[str]) -> dict[str, tuple[str, Any]]:
     {'moss': ('#E69F00', (0, (3, 1, 1, 1))), 'mine': ('#009E73', '-')}
     """
     several = list(names)
-    taken = {STYLES[name][0] for name in several if name in STYLES}
-    free = [style for style in _SPARE if style[0] not in taken] or _SPARE
+    used = [STYLES[name] for name in several if name in STYLES]
+    taken = {colour for colour, _ in used}
+    fresh = [style for style in _SPARE if style[0] not in taken]
+    free = fresh or [style for style in _SPARE if style not in used] or _SPARE
     unknown = [name for name in several if name not in STYLES]
     spare = {name: free[place % len(free)] for place, name in enumerate(unknown)}
     return {name: STYLES.get(name) or spare[name] for name in several}

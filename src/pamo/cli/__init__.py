@@ -9,17 +9,14 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from pamo import environments, policies
 from pamo._version import __version__
-from pamo.errors import InputError, PamoError, unknown_name
+from pamo.cli.options import Parser, check_target, number, whole
+from pamo.cli.research import add_compare, add_reproduce
+from pamo.errors import InputError, PamoError
 from pamo.simulation import Result, simulate, summarize
-from pamo.simulation.files import require_pyarrow
-from pamo.simulation.plot import require_matplotlib
-
-_LARGEST = 2**63 - 1  # what the compiled code counts with
 
 _SIMULATE_HELP = """\
 examples:
@@ -28,13 +25,6 @@ examples:
   pamo simulate --environment bounded --reward bernoulli --format json > result.json
 
 A policy is an id, with hyperparameters after a colon where wanted; `pamo policies` lists them.
-"""
-
-_REPRODUCE_HELP = """\
-examples:
-  pamo reproduce                       everything, at the paper's size: about two minutes on two cores
-  pamo reproduce --quick               everything, small: a few seconds
-  pamo reproduce hidden --trials 400   one study, with more trials
 """
 
 
@@ -70,42 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one sentence, and which takes options by their whole names only."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(allow_abbrev=False, **options)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"pamo: {message}; see {self.prog} --help\n")
-
-
-def _whole(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}") from None
-    if abs(number) > _LARGEST:
-        raise argparse.ArgumentTypeError(f"expected a number up to {_LARGEST}, got {text}")
-    return number
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="pamo",
         description="Learn what each person cares about, and pick for them accordingly.",
     )
     parser.add_argument("--version", action="version", version=f"pamo {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_simulate(commands)
-    _add_reproduce(commands)
+    add_compare(commands)
+    add_reproduce(commands)
     listing = commands.add_parser("policies", help="list the policies: formula, feedback read, reference")
     listing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     listing.set_defaults(command=_policies)
@@ -132,12 +96,10 @@ def _add_simulate(commands: Any) -> None:
     )
     problem = parser.add_argument_group("problem")
     problem.add_argument("--environment", default="gaussian", metavar="ID", help="gaussian (default) or bounded")
-    problem.add_argument("--users", type=_whole, default=2, metavar="N", help="users (default: 2)")
-    problem.add_argument("--block-size", type=_whole, default=5, metavar="N", help="arms in an offer (default: 5)")
-    problem.add_argument(
-        "--objectives", type=_whole, default=3, metavar="D", help="objectives of a reward (default: 3)"
-    )
-    problem.add_argument("--arms", type=_whole, metavar="K", help="arms (default: users × block size)")
+    problem.add_argument("--users", type=whole, default=2, metavar="N", help="users (default: 2)")
+    problem.add_argument("--block-size", type=whole, default=5, metavar="N", help="arms in an offer (default: 5)")
+    problem.add_argument("--objectives", type=whole, default=3, metavar="D", help="objectives of a reward (default: 3)")
+    problem.add_argument("--arms", type=whole, metavar="K", help="arms (default: users × block size)")
     problem.add_argument(
         "--preference",
         default="predefined",
@@ -151,43 +113,23 @@ def _add_simulate(commands: Any) -> None:
         help="who is offered what: random blocks (default), rotate, or all arms to all",
     )
     problem.add_argument("--reward", metavar="KIND", help="bounded only: beta (default) or bernoulli")
-    problem.add_argument("--reward-variance", type=_number, metavar="V", help="of a reward entry (default: 0.01)")
+    problem.add_argument("--reward-variance", type=number, metavar="V", help="of a reward entry (default: 0.01)")
     problem.add_argument(
-        "--preference-variance", type=_number, metavar="V", help="of a preference entry (default: 0.5; bounded 0.01)"
+        "--preference-variance", type=number, metavar="V", help="of a preference entry (default: 0.5; bounded 0.01)"
     )
     size = parser.add_argument_group("size")
-    size.add_argument("--rounds", type=_whole, default=5000, metavar="T", help="rounds, the horizon (default: 5000)")
-    size.add_argument("--trials", type=_whole, default=10, metavar="N", help="independent trials (default: 10)")
+    size.add_argument("--rounds", type=whole, default=5000, metavar="T", help="rounds, the horizon (default: 5000)")
+    size.add_argument("--trials", type=whole, default=10, metavar="N", help="independent trials (default: 10)")
     size.add_argument(
-        "--first-trial", type=_whole, default=0, metavar="K", help="number of the first trial (default: 0)"
+        "--first-trial", type=whole, default=0, metavar="K", help="number of the first trial (default: 0)"
     )
-    size.add_argument("--seed", type=_whole, default=1, metavar="S", help="same seed, same result (default: 1)")
-    size.add_argument("--threads", type=_whole, metavar="N", help="default: one a core; the result is the same")
+    size.add_argument("--seed", type=whole, default=1, metavar="S", help="same seed, same result (default: 1)")
+    size.add_argument("--threads", type=whole, metavar="N", help="default: one a core; the result is the same")
     size.add_argument(
         "--checkpoints", default="100", metavar="N|T1,T2,…", help="how many rounds to note, or which (default: 100)"
     )
     _add_outputs(parser)
     parser.set_defaults(command=_simulate)
-
-
-def _add_reproduce(commands: Any) -> None:
-    parser = commands.add_parser(
-        "reproduce",
-        help="re-run the paper's studies and write a report with a verdict on each claim",
-        description="Re-run the paper's studies, judge its claims, and write report.html, summary.md and summary.json. "
-        "What is finished and unchanged is not run again; a run that is stopped loses at most the study in progress.",
-        epilog=_REPRODUCE_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("name", nargs="*", metavar="NAME", help="studies to run (default: all; --list names them)")
-    parser.add_argument("--list", action="store_true", help="list the studies and stop")
-    parser.add_argument("--quick", action="store_true", help="a small version of each, to see that it works")
-    parser.add_argument("--trials", type=_whole, metavar="N", help="trials of each (default: 100; confidence 10,000)")
-    parser.add_argument("--seed", type=_whole, default=1, metavar="S", help="same seed, same result (default: 1)")
-    parser.add_argument(
-        "--output", default="reports/paper", metavar="DIR", help="where to keep it all (default: reports/paper)"
-    )
-    parser.set_defaults(command=_reproduce)
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -198,7 +140,8 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def _simulate(options: argparse.Namespace) -> int:
-    _check_targets(options)
+    check_target("--output", options.output, (".parquet", ".csv", ".json"))
+    check_target("--plot", options.plot, (".svg", ".png", ".pdf"))
     settings: dict[str, Any] = {
         "users": options.users,
         "block_size": options.block_size,
@@ -224,43 +167,9 @@ def _simulate(options: argparse.Namespace) -> int:
     return _report(result, options)
 
 
-def _reproduce(options: argparse.Namespace) -> int:
-    # Imported here: the studies are not needed, nor their weight, for anything else.
-    from pamo.experiments.paper import STUDIES
-    from pamo.experiments.report import verdict_table, write_report
-    from pamo.experiments.runner import finished, run_studies
-
-    if options.list:
-        for study in STUDIES.values():
-            print(f"{study.name:<13}{study.title} ({study.source})")
-        return 0
-    for name in options.name:
-        if name not in STUDIES:
-            raise unknown_name("study", name, STUDIES)
-    if options.seed < 0:
-        raise InputError(f"expected --seed to be at least 0, got {options.seed}")
-    output = Path(options.output)
-    if output.exists() and not output.is_dir():
-        raise InputError(f"expected --output to be a folder, got the file {options.output!r}")
-    records = run_studies(
-        [study for study in STUDIES.values() if not options.name or study.name in options.name],
-        output,
-        seed=options.seed,
-        quick=options.quick,
-        trials=options.trials,
-        announce=lambda line: print(line, file=sys.stderr),
-    )
-    # The report shows all that the folder holds, so that studies can be run one by one.
-    fresh = {record["name"]: record for record in records}
-    shown = [fresh.get(name) or finished(output / name) for name in STUDIES]
-    page = write_report([record for record in shown if record is not None], output)
-    print(verdict_table(records))
-    print(f"\nreport: {page}")
-    return 0
-
-
 def _show(options: argparse.Namespace) -> int:
-    _check_targets(options)
+    check_target("--output", options.output, (".parquet", ".csv", ".json"))
+    check_target("--plot", options.plot, (".svg", ".png", ".pdf"))
     return _report(Result.load(options.file), options)
 
 
@@ -274,25 +183,6 @@ def _report(result: Result, options: argparse.Namespace) -> int:
     if options.plot:
         print(f"figure: {result.plot(options.plot)}", file=sys.stderr)
     return 0
-
-
-def _check_targets(options: argparse.Namespace) -> None:
-    """Raise an error for what could not be written, before the work rather than after it."""
-    for kind, endings in (("output", (".parquet", ".csv", ".json")), ("plot", (".svg", ".png", ".pdf"))):
-        path = getattr(options, kind)
-        if path is None:
-            continue
-        target = Path(path)
-        if target.suffix not in endings:
-            raise InputError(f"expected --{kind} to end in {', '.join(endings)}, got {path!r}")
-        if not target.parent.is_dir():
-            raise InputError(f"expected --{kind} in an existing folder, got {path!r}; make {target.parent} first")
-        if target.is_dir():
-            raise InputError(f"expected --{kind} to be a file, got the folder {path!r}")
-        if target.suffix == ".parquet":
-            require_pyarrow()
-        elif kind == "plot":
-            require_matplotlib()
 
 
 def _checkpoints(text: str) -> int | list[int]:

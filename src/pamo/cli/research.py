@@ -1,0 +1,161 @@
+"""The commands for research: `compare` and `reproduce`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from pamo.cli.options import check_target, whole
+from pamo.errors import InputError, unknown_name
+
+_COMPARE_BAR = "compare: {percentage:3.0f} %|{bar}| {elapsed} gone, {remaining} left"
+
+_COMPARE_HELP = """\
+examples:
+  pamo compare                                            seven settings, five policies: about a minute
+  pamo compare --policy prucb-up --policy prucb-up-v --suite regret --plot compare.svg
+  pamo compare --setting users=4,objectives=6 --setting environment=bounded,reward=bernoulli
+"""
+
+_REPRODUCE_HELP = """\
+examples:
+  pamo reproduce                       everything, at the paper's size: about two minutes on two cores
+  pamo reproduce --quick               everything, small: a few seconds
+  pamo reproduce hidden --trials 400   one study, with more trials
+"""
+
+
+def add_compare(commands: Any) -> None:
+    """Add `pamo compare`."""
+    parser = commands.add_parser(
+        "compare",
+        help="several policies × several settings: one table, with paired differences",
+        description="Run policies in several settings on the same trials, and compare final regret: mean, median, "
+        "90 % and 99 % of trials, share of the baseline's, and the paired difference to it with its 95 % interval.",
+        epilog=_COMPARE_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--policy",
+        action="append",
+        metavar="ID[:NAME=VALUE,…]",
+        help="a policy; repeat for several (default: prucb-hp, prucb-hp-v, ucb-per-user, oful, greedy)",
+    )
+    parser.add_argument(
+        "--baseline", metavar="ID", help="what the others are compared with (default: the first policy)"
+    )
+    parser.add_argument("--suite", metavar="NAME", help="settings that belong together: regret (the default)")
+    parser.add_argument(
+        "--setting", action="append", metavar="NAME=VALUE,…", help="a setting of your own; repeat for several"
+    )
+    parser.add_argument("--rounds", type=whole, default=5000, metavar="T", help="rounds (default: 5000)")
+    parser.add_argument("--trials", type=whole, default=200, metavar="N", help="trials of each (default: 200)")
+    parser.add_argument("--seed", type=whole, default=1, metavar="S", help="same seed, same result (default: 1)")
+    output = parser.add_argument_group("output")
+    output.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
+    output.add_argument("--output", metavar="FILE", help="keep the table: .parquet")
+    output.add_argument("--plot", metavar="FILE", help="draw it: .svg or .png")
+    parser.set_defaults(command=_compare)
+
+
+def add_reproduce(commands: Any) -> None:
+    """Add `pamo reproduce`."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="re-run the paper's studies and write a report with a verdict on each claim",
+        description="Re-run the paper's studies, judge its claims, and write report.html, summary.md and summary.json. "
+        "What is finished and unchanged is not run again; a run that is stopped loses at most the study in progress.",
+        epilog=_REPRODUCE_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="*", metavar="NAME", help="studies to run (default: all; --list names them)")
+    parser.add_argument("--list", action="store_true", help="list the studies and stop")
+    parser.add_argument("--quick", action="store_true", help="a small version of each, to see that it works")
+    parser.add_argument("--trials", type=whole, metavar="N", help="trials of each (default: 100; confidence 10,000)")
+    parser.add_argument("--seed", type=whole, default=1, metavar="S", help="same seed, same result (default: 1)")
+    parser.add_argument(
+        "--output", default="reports/paper", metavar="DIR", help="where to keep it all (default: reports/paper)"
+    )
+    parser.set_defaults(command=_reproduce)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pamo.experiments.compare import SUITES, compare, draw_comparison, parse_setting, text_of
+    from pamo.experiments.figures import save_to
+
+    if options.suite is not None and options.suite not in SUITES:
+        raise unknown_name("suite", options.suite, SUITES)
+    check_target("--output", options.output, (".parquet",))
+    check_target("--plot", options.plot, (".svg", ".png"))
+    settings = dict(parse_setting(text) for text in options.setting or [])
+    if options.suite is not None or not settings:
+        settings = dict(SUITES[options.suite or "regret"]) | settings
+    names = options.policy or ["prucb-hp", "prucb-hp-v", "ucb-per-user", "oful", "greedy"]
+
+    with tqdm(total=1.0, file=sys.stderr, leave=False, bar_format=_COMPARE_BAR) as bar:
+
+        def advance(share: float) -> None:
+            bar.update(min(share, 1.0 - bar.n))
+
+        table = compare(
+            names,
+            settings,
+            baseline=options.baseline,
+            rounds=options.rounds,
+            trials=options.trials,
+            seed=options.seed,
+            progress=advance,
+        )
+    baseline = options.baseline or names[0]
+    if options.format == "json":
+        about = {"rounds": options.rounds, "trials": options.trials, "seed": options.seed, "baseline": baseline}
+        print(json.dumps({"settings": about, "rows": list(table.rows())}, ensure_ascii=False))
+    else:
+        print(f"final regret; {options.rounds} rounds, {options.trials} trials, seed {options.seed}\n")
+        print(text_of(table, baseline))
+    if options.output:
+        table.save(Path(options.output))
+        print(f"table: {options.output}", file=sys.stderr)
+    if options.plot:
+        print(f"figure: {save_to(draw_comparison(table, baseline), Path(options.plot))}", file=sys.stderr)
+    return 0
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    # Imported here: the studies are not needed, nor their weight, for anything else.
+    from pamo.experiments.paper import STUDIES
+    from pamo.experiments.report import verdict_table, write_report
+    from pamo.experiments.runner import finished, run_studies
+
+    if options.list:
+        for study in STUDIES.values():
+            print(f"{study.name:<13}{study.title} ({study.source})")
+        return 0
+    for name in options.name:
+        if name not in STUDIES:
+            raise unknown_name("study", name, STUDIES)
+    if options.seed < 0:
+        raise InputError(f"expected --seed to be at least 0, got {options.seed}")
+    output = Path(options.output)
+    if output.exists() and not output.is_dir():
+        raise InputError(f"expected --output to be a folder, got the file {options.output!r}")
+    records = run_studies(
+        [study for study in STUDIES.values() if not options.name or study.name in options.name],
+        output,
+        seed=options.seed,
+        quick=options.quick,
+        trials=options.trials,
+        announce=lambda line: print(line, file=sys.stderr),
+    )
+    # The report shows all that the folder holds, so that studies can be run one by one.
+    fresh = {record["name"]: record for record in records}
+    shown = [fresh.get(name) or finished(output / name) for name in STUDIES]
+    page = write_report([record for record in shown if record is not None], output)
+    print(verdict_table(records))
+    print(f"\nreport: {page}")
+    return 0

@@ -1,0 +1,105 @@
+"""`pamo compare`: the table says what the simulator says, paired trial by trial."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pamo import environments, simulate
+from pamo.cli import main
+from pamo.experiments.compare import SUITES, compare, parse_setting, text_of
+from pamo.experiments.tables import Table
+
+SMALL = {"two users": environments.Gaussian(users=2), "bounded": environments.Bounded(users=2, reward="bernoulli")}
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return compare(["prucb-hp", "prucb-hp-v", "greedy"], SMALL, rounds=200, trials=12, seed=5)
+
+
+def test_the_rows_are_what_simulate_gives(table: Table) -> None:
+    for setting, environment in SMALL.items():
+        result = simulate(["prucb-hp", "prucb-hp-v", "greedy"], environment, rounds=200, trials=12, seed=5)
+        base = result["prucb-hp"].final_regret
+        for policy, outcome in result.items():
+            (row,) = table.where(setting=setting, policy=policy).rows()
+            final = outcome.final_regret
+            assert row["mean"] == pytest.approx(final.mean())
+            assert row["median"] == pytest.approx(np.median(final))
+            assert row["p99"] == pytest.approx(np.quantile(final, 0.99))
+            assert row["share"] == pytest.approx(final.mean() / base.mean())
+            assert row["difference"] == pytest.approx((final - base).mean())
+            assert row["difference_low"] <= row["difference"] <= row["difference_high"]
+
+
+def test_the_interval_is_that_of_the_paired_difference(table: Table) -> None:
+    (row,) = table.where(setting="two users", policy="prucb-hp-v").rows()
+    apart = (row["high"] - row["low"]) + np.ptp([table["low"][0], table["high"][0]])
+    assert row["difference_high"] - row["difference_low"] < apart
+
+
+def test_the_baseline_can_be_chosen() -> None:
+    table = compare(["prucb-hp", "greedy"], {"one": SMALL["two users"]}, baseline="greedy", rounds=50, trials=3)
+    assert table.where(policy="greedy")["share"].tolist() == [1.0]
+
+
+def test_the_text_names_every_setting_and_policy_lowest_first(table: Table) -> None:
+    text = text_of(table, "prucb-hp")
+    assert all(setting in text for setting in SMALL)
+    first = [line.split()[0] for line in text.splitlines() if line.startswith("  ")][1:4]
+    means = [float(table.where(setting="two users", policy=policy)["mean"][0]) for policy in first]
+    assert means == sorted(means)
+
+
+def test_the_suite_holds_the_settings_that_it_is_for() -> None:
+    sizes = {(e.users, e.block_size, e.objectives) for e in SUITES["regret"].values()}
+    assert {(2, 5, 3), (10, 3, 5), (10, 5, 8), (20, 3, 5)} <= sizes
+
+
+def test_a_setting_is_read_from_its_words() -> None:
+    _, environment = parse_setting("users=3,block-size=2,reward-variance=0.2,preference=random")
+    assert environment == environments.Gaussian(users=3, block_size=2, reward_variance=0.2, preference="random")
+    assert isinstance(parse_setting("environment=bounded")[1], environments.Bounded)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--suite", "regrets"], "unknown suite 'regrets'; did you mean 'regret'?"),
+        (["--setting", "users"], "expected a setting as name=value"),
+        (["--setting", "usrs=2"], "has no setting 'usrs'"),
+        (["--setting", "users=2", "--trials", "1"], "expected at least 2 trials"),
+        (["--setting", "users=2", "--baseline", "ucb"], "unknown baseline"),
+        (["--setting", "users=2", "--policy", "prucb-ph"], "unknown policy 'prucb-ph'"),
+        (["--setting", "users=2", "--output", "x.csv"], "expected --output to end in .parquet"),
+        (["--setting", "users=2", "--plot", "x.gif"], "expected --plot to end in .svg, .png"),
+    ],
+)
+def test_bad_input_is_a_sentence(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--rounds", "20", *arguments]) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_the_command_keeps_and_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept, drawn = tmp_path / "table.parquet", tmp_path / "compare.svg"
+    arguments = ["--policy", "prucb-hp", "--policy", "greedy", "--setting", "users=2", "--rounds", "50"]
+    targets = ["--output", str(kept), "--plot", str(drawn), "--format", "json"]
+    assert main(["compare", *arguments, "--trials", "4", *targets]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["settings"] == {"rounds": 50, "trials": 4, "seed": 1, "baseline": "prucb-hp"}
+    assert [row["policy"] for row in document["rows"]] == ["prucb-hp", "greedy"]
+    assert list(Table.load(kept).rows()) == document["rows"]
+    assert drawn.stat().st_size > 1000
+
+
+def test_variance_aware_policies_have_a_fraction_of_the_regret() -> None:
+    """The point of them, at a small size: at most a fifth of the paper's policies' regret in each mode."""
+    for paper, ours in (("prucb-hp", "prucb-hp-v"), ("prucb-up", "prucb-up-v"), ("prucb-kp", "prucb-kp-v")):
+        table = compare([paper, ours], {"paper's": environments.Gaussian()}, rounds=5000, trials=20, seed=11)
+        (row,) = table.where(policy=ours).rows()
+        assert row["share"] < 0.2
+        assert row["difference_high"] < 0
