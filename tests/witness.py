@@ -121,9 +121,7 @@ def alike(q: Question, i: int, j: int) -> bool:
     for arm in (i, j):
         pulls = pulls_of(q, arm)
         overall = np.sum([pull.overall for pull in pulls])
-        squares = np.sum([np.outer(pull.reward, pull.reward) for pull in pulls], axis=0)
-        mine = len(pulls_of(q, arm, user=q.user))
-        evidence.append((len(pulls), *reward_mean(q, arm), *np.ravel(squares), overall, mine))
+        evidence.append((len(pulls), *reward_mean(q, arm), overall, len(pulls_of(q, arm, user=q.user))))
     return evidence[0] == evidence[1]
 
 
@@ -258,53 +256,6 @@ def greedy(q: Question) -> Verdict:
     return highest(q, [float(c @ reward_mean(q, arm)) for arm in q.offer])
 
 
-# ---- and ours
-
-
-def deviations(q: Question, c: Floats, arm: int) -> Floats:
-    """How far c·r was from its mean in each of the arm's pulls."""
-    return np.array([float(c @ (pull.reward - reward_mean(q, arm))) for pull in pulls_of(q, arm)])
-
-
-def variance_aware(q: Question, c: Floats, arm: int) -> float:
-    """c·r̂ + √(2ζ·log t·ŝ²/N), ŝ² the arm's variance of c·r shrunk towards the one that all arms have in common."""
-    pulled = sorted({pull.arm for pull in q.earlier})
-    freedom = sum(len(pulls_of(q, other)) - 1 for other in pulled)
-    common = sum(float((deviations(q, c, other) ** 2).sum()) for other in pulled) / freedom if freedom else 0.0
-    own, count, kappa = deviations(q, c, arm), len(pulls_of(q, arm)), q.settings["prior_pulls"]
-    variance = (float((own**2).sum()) + kappa * common) / (count - 1 + kappa)
-    return float(c @ reward_mean(q, arm) + np.sqrt(2 * q.settings["reward_scale"] * np.log(q.t) * variance / count))
-
-
-def prucb_hp_v(q: Question) -> Verdict:
-    first = unpulled_first(q)
-    if first is not None:
-        return first
-    ws = weights(q)
-    own = [pull for pull in q.earlier if pull.user == q.user]
-    c, v = regression(q, ws), gram(q, ws)
-    # The ridge's minimum: the squares that it leaves, its own penalty among them.
-    left = q.settings["ridge"] * float(c @ c)
-    left += sum(w * float(pull.overall - c @ pull.reward) ** 2 for w, pull in zip(ws, own, strict=True))
-    noise = left / max(q.t - 1 - q.objectives, 1)
-    radius = np.sqrt(2 * q.settings["preference_scale"] * np.log(q.t) * noise)
-    scores = []
-    for arm in q.offer:
-        mean = reward_mean(q, arm)
-        scores.append(variance_aware(q, c, arm) + float(radius * np.sqrt(mean @ np.linalg.solve(v, mean))))
-    return highest(q, scores)
-
-
-def prucb_up_v(q: Question) -> Verdict:
-    stated = [pull.stated for pull in q.earlier if pull.user == q.user]
-    c = np.mean(stated, axis=0) if stated else np.zeros(q.objectives)
-    return unpulled_first(q) or highest(q, [variance_aware(q, c, arm) for arm in q.offer])
-
-
-def prucb_kp_v(q: Question) -> Verdict:
-    return unpulled_first(q) or highest(q, [variance_aware(q, q.truth[q.user], arm) for arm in q.offer])
-
-
 WITNESSES: dict[str, Callable[[Question], Verdict]] = {
     "prucb-hp": prucb_hp,
     "prucb-up": prucb_up,
@@ -318,7 +269,4 @@ WITNESSES: dict[str, Callable[[Question], Verdict]] = {
     "moss": on_overall(moss_bonus),
     "ucb-per-user": on_overall(ucb_bonus, own=True),
     "greedy": greedy,
-    "prucb-hp-v": prucb_hp_v,
-    "prucb-up-v": prucb_up_v,
-    "prucb-kp-v": prucb_kp_v,
 }

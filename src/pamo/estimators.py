@@ -50,12 +50,11 @@ def update_ridge(
     noise: float,
     gain: Floats,
     dims: object,
-) -> float:
+) -> None:
     """Take one sample into user n's V⁻¹ and ĉ = V⁻¹b by a rank-one step (Alg. 1, updating lines).
 
     V ← V + w·r·rᵀ and b ← b + w·g·r, without V or b: O(D²) in place of O(D³). noise is 1/w. Of the symmetric V⁻¹
-    only the triangle on and below the diagonal is kept. `gain` is scratch of length D. Returns what the sample adds to
-    Σw·g² − b·V⁻¹b, the squares left unexplained.
+    only the triangle on and below the diagonal is kept. `gain` is scratch of length D.
     """
     objectives = count_of(dims)
     denominator = noise
@@ -73,7 +72,6 @@ def update_ridge(
         preference[n, d] += scaled * residual
         for e in range(d + 1):
             inverse_gram[n, d, e] -= scaled * gain[e]
-    return float(residual * residual * scale)
 
 
 # The same, from the sums, for many arms or users at once.
@@ -117,19 +115,6 @@ def reward_means(arms: ArmStatistics) -> Floats:
     [[0.3, 0.5]]
     """
     return arms.objective_sum / np.maximum(arms.objective_count, 1.0)
-
-
-def reward_scatters(arms: ArmStatistics) -> Floats:
-    """Return Σ(r − r̂)(r − r̂)ᵀ of each arm and, in a last row, of all arms together, (arms + 1, D, D).
-
-    >>> arms = ArmStatistics.zeros(arms=1, objectives=1)
-    >>> arms.observe([0, 0], [[0.2], [0.6]])
-    >>> reward_scatters(arms).round(3).ravel().tolist()
-    [0.08, 0.08]
-    """
-    means = arms.reward_sum / np.maximum(arms.pulls, 1.0)[:, None]
-    scatter = arms.moments[:, 1:-1, 1:-1] - arms.pulls[:, None, None] * means[:, :, None] * means[:, None, :]
-    return np.concatenate([scatter, scatter.sum(axis=0, keepdims=True)])
 
 
 def overall_means(arms: ArmStatistics) -> Floats:
@@ -212,14 +197,6 @@ def ridge_gram(users: UserStatistics, estimate: Estimate) -> Floats:
     """Return V = λI + Σ w·r·rᵀ for each user, (users, D, D)."""
     moments = estimate.omega * users.weighted if estimate.weighted else users.plain
     return estimate.ridge * np.eye(users.objectives) + moments[:, 1:-1, 1:-1]
-
-
-def residual_squares(users: UserStatistics, estimate: Estimate) -> Floats:
-    """Return Σw·g² − b·V⁻¹b of each user, (users,): the weighted squares that the ridge leaves unexplained."""
-    moments = estimate.omega * users.weighted if estimate.weighted else users.plain
-    moment = moments[:, 1:-1, -1:]
-    explained: Floats = (moment * np.linalg.solve(ridge_gram(users, estimate), moment)).sum(axis=(1, 2))
-    return np.maximum(moments[:, -1, -1] - explained, 0.0)
 
 
 def preferences(users: UserStatistics, estimate: Estimate, known: npt.ArrayLike | None = None) -> Floats:

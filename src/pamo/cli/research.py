@@ -17,8 +17,8 @@ _COMPARE_BAR = "compare: {percentage:3.0f} %|{bar}| {elapsed} gone, {remaining} 
 
 _COMPARE_HELP = """\
 examples:
-  pamo compare                                            seven settings, five policies: about a minute
-  pamo compare --policy prucb-up --policy prucb-up-v --suite regret --plot compare.svg
+  pamo compare                                            seven settings, four policies: half a minute
+  pamo compare --policy prucb-up --policy prucb-kp --suite regret --plot compare.svg
   pamo compare --setting users=4,objectives=6 --setting environment=bounded,reward=bernoulli
 """
 
@@ -44,7 +44,7 @@ def add_compare(commands: Any) -> None:
         "--policy",
         action="append",
         metavar="ID[:NAME=VALUE,…]",
-        help="a policy; repeat for several (default: prucb-hp, prucb-hp-v, ucb-per-user, oful, greedy)",
+        help="a policy; repeat for several (default: prucb-hp, ucb-per-user, oful, greedy)",
     )
     parser.add_argument(
         "--baseline", metavar="ID", help="what the others are compared with (default: the first policy)"
@@ -95,7 +95,7 @@ def _compare(options: argparse.Namespace) -> int:
     settings = dict(parse_setting(text) for text in options.setting or [])
     if options.suite is not None or not settings:
         settings = dict(SUITES[options.suite or "regret"]) | settings
-    names = options.policy or ["prucb-hp", "prucb-hp-v", "ucb-per-user", "oful", "greedy"]
+    names = options.policy or ["prucb-hp", "ucb-per-user", "oful", "greedy"]
 
     with tqdm(total=1.0, file=sys.stderr, leave=False, bar_format=_COMPARE_BAR) as bar:
 

@@ -9,7 +9,6 @@ from pamo.policies.indices import Moss, SMoss, SUcb, Ucb, UcbPerUser
 from pamo.policies.linear import Greedy, Oful
 from pamo.policies.prucb import PrucbHp, PrucbKp, PrucbUp
 from pamo.policies.registry import REGISTRY, available, create, labels, parse
-from pamo.policies.variance import PrucbHpV, PrucbKpV, PrucbUpV
 
 __all__ = [
     "REGISTRY",
@@ -24,11 +23,8 @@ __all__ = [
     "ParetoUcb",
     "Policy",
     "PrucbHp",
-    "PrucbHpV",
     "PrucbKp",
-    "PrucbKpV",
     "PrucbUp",
-    "PrucbUpV",
     "Run",
     "SMoss",
     "SUcb",

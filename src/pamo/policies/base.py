@@ -53,11 +53,6 @@ class Arms(NamedTuple):
     """r̂_i, (arms, D); 0 before the first pull."""
     overall_mean: Floats
     """ḡ_i, (arms,); 0 before the first pull."""
-    scatter: Floats
-    """Σ(r − r̂_i)(r − r̂_i)ᵀ over each arm's pulls, and in the last row over all arms, (arms + 1, D, D), d ≥ e; where the
-    policy `reads_spread`, otherwise (1, 1, 1)."""
-    freedom: Floats
-    """Σ max(N_i − 1, 0), (1,): the degrees of freedom of the last row of `scatter`."""
 
 
 class Users(NamedTuple):
@@ -67,8 +62,6 @@ class Users(NamedTuple):
     """ĉ^n, (users, D), formed as the policy's `estimate` says."""
     inverse_gram: Floats
     """(V^n)⁻¹, (users, D, D), where `estimate` is a ridge: only on and below the diagonal, d ≥ e."""
-    residual: Floats
-    """Σw·g² − b·V⁻¹b, (users,), where `estimate` is a ridge: the weighted squares that ĉ leaves unexplained."""
     pulls: Floats
     """Each user's own pulls, (users, arms), where the policy is `per_user`; otherwise (1, 1)."""
     overall_mean: Floats
@@ -113,8 +106,6 @@ class Policy:
     """The compiled formula."""
     per_user: ClassVar[bool] = False
     """Whether it reads each user's own pulls and overall means."""
-    reads_spread: ClassVar[bool] = False
-    """Whether it reads how the rewards of each arm spread (`Arms.scatter`)."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -183,8 +174,8 @@ def kernel_signature(objectives: int) -> Any:
         _array(1, types.int64),
         types.int64,
         types.int64,
-        types.NamedTuple((_array(1), _array(1), _array(2), _array(1), _array(3), _array(1)), Arms),
-        types.NamedTuple((_array(2), _array(3), _array(1), _array(2), _array(2)), Users),
+        types.NamedTuple((_array(1), _array(1), _array(2), _array(1)), Arms),
+        types.NamedTuple((_array(2), _array(3), _array(2), _array(2)), Users),
         types.NamedTuple((_array(1), _array(1, types.uint64), _array(2)), Run),
         numba.typeof(dimensions(objectives)),
     )

@@ -7,15 +7,7 @@ import numpy.typing as npt
 
 from pamo.compiling import dimensions
 from pamo.errors import InputError
-from pamo.estimators import (
-    Kind,
-    overall_means,
-    preferences,
-    residual_squares,
-    reward_means,
-    reward_scatters,
-    ridge_gram,
-)
+from pamo.estimators import Kind, overall_means, preferences, reward_means, ridge_gram
 from pamo.policies.base import Arms, Floats, Policy, Run, Shape, Users, check_kernel
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, Stream, stream_for
@@ -68,10 +60,8 @@ def scores(
     row = UserStatistics(**{name: array[user : user + 1] for name, array in users._arrays().items()})
     mine = None if known is None else np.atleast_2d(np.asarray(known, dtype=float))[user : user + 1]
     inverse: Floats = np.zeros((1, 1, 1))
-    residual: Floats = np.zeros(1)
     if estimate.kind == Kind.RIDGE:
         inverse = np.linalg.inv(ridge_gram(row, estimate)).astype(np.float64)
-        residual = residual_squares(row, estimate)
     mine_only = own if own is not None else ArmStatistics.zeros(arms=count, objectives=objectives)
     result = np.empty(len(offered))
     type(policy).kernel(  # by the class: a dispatcher read off an object is bound to it
@@ -79,18 +69,10 @@ def scores(
         np.ascontiguousarray(offered, dtype=np.int64),
         0,
         int(row.rounds[0]) + 1,
-        Arms(
-            arms.pulls.copy(),
-            1.0 / np.sqrt(np.maximum(arms.pulls, 1.0)),
-            reward_means(arms),
-            overall_means(arms),
-            reward_scatters(arms),
-            np.array([np.maximum(arms.pulls - 1.0, 0.0).sum()]),
-        ),
+        Arms(arms.pulls.copy(), 1.0 / np.sqrt(np.maximum(arms.pulls, 1.0)), reward_means(arms), overall_means(arms)),
         Users(
             preferences(row, estimate, mine),
             inverse,
-            residual,
             mine_only.pulls.copy()[None, :],
             overall_means(mine_only)[None, :],
         ),

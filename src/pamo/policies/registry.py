@@ -11,7 +11,6 @@ from pamo.policies.fronts import ParetoTs, ParetoUcb
 from pamo.policies.indices import Moss, SMoss, SUcb, Ucb, UcbPerUser
 from pamo.policies.linear import Greedy, Oful
 from pamo.policies.prucb import PrucbHp, PrucbKp, PrucbUp
-from pamo.policies.variance import PrucbHpV, PrucbKpV, PrucbUpV
 
 REGISTRY: dict[str, type[Policy]] = {
     cls.id: cls
@@ -28,9 +27,6 @@ REGISTRY: dict[str, type[Policy]] = {
         Moss,
         UcbPerUser,
         Greedy,
-        PrucbHpV,
-        PrucbUpV,
-        PrucbKpV,
     )
 }
 

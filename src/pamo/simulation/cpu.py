@@ -168,7 +168,6 @@ def plan_for(policy: Policy, environment: Environment, rounds: int) -> Plan:
         noise=1.0 / estimate.omega,
         first=float(estimate.first),
         per_user=bool(policy.per_user),
-        reads_spread=bool(policy.reads_spread),
         wants_stated=Feedback.STATED in policy.reads,
     )
 

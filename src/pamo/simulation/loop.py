@@ -45,7 +45,6 @@ class Plan(NamedTuple):
     noise: float
     first: float
     per_user: bool
-    reads_spread: bool
     wants_stated: bool
 
 
@@ -94,9 +93,6 @@ def forget(
     arms.width.fill(1.0)
     arms.reward_mean.fill(0.0)
     arms.overall_mean.fill(0.0)
-    arms.scatter.fill(0.0)
-    arms.freedom.fill(0.0)
-    users.residual.fill(0.0)
     users.pulls.fill(0.0)
     users.overall_mean.fill(0.0)
     reward_sum.fill(0.0)
@@ -134,25 +130,11 @@ def learn_preference(
                 users.preference[n, d] = 0.0  # ĉ₁ was no estimate: from here on ĉ = V⁻¹b
         if square > LEAST_SQUARE:  # w = ω/‖r‖² has no value at r = 0, which carries no direction
             noise = square * plan.noise if plan.weighted else 1.0  # 1/w
-            users.residual[n] += update_ridge(
-                users.inverse_gram, users.preference, n, reward, overall, noise, gain, dims
-            )
+            update_ridge(users.inverse_gram, users.preference, n, reward, overall, noise, gain, dims)
     elif plan.kind == _STATED:
         for d in range(objectives):
             stated_sum[n, d] += stated[d]
             users.preference[n, d] = stated_sum[n, d] / t
-
-
-@inlined
-def _learn_spread(arms: Arms, arm: int, n: int, rewards: Floats, share: float, dims: Any) -> None:
-    """Take a pull into the arm's scatter and the common one, before its mean moves; share is 1 − 1/N."""
-    for d in range(count_of(dims)):
-        across = share * (rewards[n, d] - arms.reward_mean[arm, d])
-        for e in range(d + 1):
-            product = across * (rewards[n, e] - arms.reward_mean[arm, e])
-            arms.scatter[arm, d, e] += product
-            arms.scatter[len(arms.pulls), d, e] += product
-    arms.freedom[0] += 1.0
 
 
 @inlined
@@ -164,15 +146,12 @@ def learn_arm(
     overall: float,
     reward_sum: Floats,
     overall_sum: Floats,
-    plan: Plan,
     dims: Any,
 ) -> None:
     """Take user n's pull into the arm's sums and what is derived from them (Alg. 1, its last lines)."""
     arms.pulls[arm] += 1.0
     share = 1.0 / arms.pulls[arm]
     arms.width[arm] = math.sqrt(share)
-    if plan.reads_spread and arms.pulls[arm] > 1.0:
-        _learn_spread(arms, arm, n, rewards, 1.0 - share, dims)
     overall_sum[arm] += overall
     arms.overall_mean[arm] = overall_sum[arm] * share
     for d in range(count_of(dims)):
@@ -213,19 +192,10 @@ def _run_trials(
     means, truth = np.empty((plan.arms, objectives)), np.empty((plan.users, objectives))
     gaps, pareto = np.empty((plan.users, plan.arms)), np.empty(plan.arms)
     own = (plan.users, plan.arms) if plan.per_user else (1, 1)
-    spread = (plan.arms + 1, objectives, objectives) if plan.reads_spread else (1, 1, 1)
-    arms = Arms(
-        np.empty(plan.arms),
-        np.empty(plan.arms),
-        np.empty((plan.arms, objectives)),
-        np.empty(plan.arms),
-        np.empty(spread),
-        np.empty(1),
-    )
+    arms = Arms(np.empty(plan.arms), np.empty(plan.arms), np.empty((plan.arms, objectives)), np.empty(plan.arms))
     users = Users(
         np.empty((plan.users, objectives)),
         np.empty((plan.users, objectives, objectives)),
-        np.empty(plan.users),
         np.empty(own),
         np.empty(own),
     )
@@ -275,7 +245,7 @@ def _run_trials(
                     rewards[n, d] = reward[d]
             # Every user chose from the arms as they stood at the round's start.
             for n in range(plan.users):
-                learn_arm(arms, chosen[n], n, rewards, overalls[n], reward_sum, overall_sum, plan, dims)
+                learn_arm(arms, chosen[n], n, rewards, overalls[n], reward_sum, overall_sum, dims)
             if t == checkpoints[place]:
                 for n in range(plan.users):
                     records.regret_by_user[row, place, n] = regret[n]
@@ -291,7 +261,7 @@ def _run_trials(
             records.pulls[row, i] = arms.pulls[i]
 
 
-PLAN_TYPE = types.NamedTuple((types.int64,) * 6 + (types.boolean,) + (types.float64,) * 3 + (types.boolean,) * 3, Plan)
+PLAN_TYPE = types.NamedTuple((types.int64,) * 6 + (types.boolean,) + (types.float64,) * 3 + (types.boolean,) * 2, Plan)
 
 
 @cache

@@ -90,18 +90,10 @@ def _watch_trials(
     means, truth = np.empty((plan.arms, objectives)), np.empty((plan.users, objectives))
     gaps, pareto = np.empty((plan.users, plan.arms)), np.empty(plan.arms)
     values = np.empty((plan.users, plan.arms))
-    arms = Arms(
-        np.empty(plan.arms),
-        np.empty(plan.arms),
-        np.empty((plan.arms, objectives)),
-        np.empty(plan.arms),
-        np.empty((1, 1, 1)),
-        np.empty(1),
-    )
+    arms = Arms(np.empty(plan.arms), np.empty(plan.arms), np.empty((plan.arms, objectives)), np.zeros(plan.arms))
     users = Users(
         np.empty((plan.users, objectives)),
         np.empty((plan.users, objectives, objectives)),
-        np.empty(plan.users),
         np.zeros((1, 1)),
         np.zeros((1, 1)),
     )
@@ -164,7 +156,7 @@ def _watch_trials(
                             gram[n, d, e] += reward[d] * reward[e] / (square * plan.noise)  # w = ω/‖r‖²
                 chosen[n], overalls[n] = arm, overall
             for n in range(plan.users):
-                learn_arm(arms, chosen[n], n, rewards, overalls[n], reward_sum, overall_sum, plan, dims)
+                learn_arm(arms, chosen[n], n, rewards, overalls[n], reward_sum, overall_sum, dims)
             for each in range(len(radii)):
                 radius = radii[each, t - 1]
                 if distance > radius:
@@ -221,7 +213,7 @@ def watch(
     time. progress: called with the share of the work done since the last call.
     """
     estimate = policy.estimate(environment.objectives)
-    if not (estimate.kind == Kind.RIDGE and estimate.weighted) or policy.per_user or policy.reads_spread:
+    if not (estimate.kind == Kind.RIDGE and estimate.weighted) or policy.per_user:
         raise InputError(f"expected a policy that learns by the weighted ridge, such as prucb-hp, got {policy.label}")
     table = np.ascontiguousarray(radii, dtype=np.float64)
     noted = np.ascontiguousarray(marks, dtype=np.int64)
