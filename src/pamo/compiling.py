@@ -7,6 +7,7 @@ which our kernels are cached covers every source file of the package that holds 
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from collections.abc import Callable
 from functools import cache
@@ -53,7 +54,13 @@ def compile_for(function: Callable[..., Any], signature: Any) -> Any:
     such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
     """
     compiled = _cached(numba.njit(**OPTIONS)(function))
-    compiled.compile(signature)
+    collecting = gc.isenabled()
+    gc.disable()  # compiling, or reading the cache, makes much that stays: collecting on the way is time lost
+    try:
+        compiled.compile(signature)
+    finally:
+        if collecting:
+            gc.enable()
     compiled.disable_compile()
     return compiled
 
