@@ -15,6 +15,8 @@ _PAPER = "Provably Efficient Multi-Objective Bandit Algorithms under Preference-
 
 _WIDE = 12
 """From this many arms on it pays to lay the offer out by objectives: the arms are then scored several at a time."""
+_MANY = 6
+"""With fewer objectives it does not pay, and code that a small kernel never runs slows it all the same."""
 
 
 @inlined
@@ -74,7 +76,7 @@ def _score_hidden(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users
     length = 0.0  # ‖ĉ‖₁
     for d in range(objectives):
         length += abs(users.preference[n, d])
-    if len(offer) >= _WIDE:
+    if objectives >= _MANY and len(offer) >= _WIDE:
         _score_wide(scores, offer, n, arms, users, run, root, reward_bonus * length, radius, dims)
         return
     for j in range(len(offer)):
