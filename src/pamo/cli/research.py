@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ def add_compare(commands: Any) -> None:
         "compare",
         help="several policies × several settings: one table, with paired differences",
         description="Run policies in several settings on the same trials, and compare final regret: mean, median, "
-        "90 % and 99 % of trials, share of the baseline's, and the paired difference to it with its 95 % interval.",
+        "90 % and 99 % of trials, share of the baseline's, the paired difference to it with its 95 % interval, and "
+        "the mean over an asymptotic lower bound.",
         epilog=_COMPARE_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -114,7 +116,8 @@ def _compare(options: argparse.Namespace) -> int:
     baseline = options.baseline or names[0]
     if options.format == "json":
         about = {"rounds": options.rounds, "trials": options.trials, "seed": options.seed, "baseline": baseline}
-        print(json.dumps({"settings": about, "rows": list(table.rows())}, ensure_ascii=False))
+        rows = [{name: _or_null(value) for name, value in row.items()} for row in table.rows()]
+        print(json.dumps({"settings": about, "rows": rows}, ensure_ascii=False, allow_nan=False))
     else:
         print(f"final regret; {options.rounds} rounds, {options.trials} trials, seed {options.seed}\n")
         print(text_of(table, baseline))
@@ -124,6 +127,11 @@ def _compare(options: argparse.Namespace) -> int:
     if options.plot:
         print(f"figure: {save_to(draw_comparison(table, baseline), Path(options.plot))}", file=sys.stderr)
     return 0
+
+
+def _or_null(value: Any) -> Any:
+    """JSON has no NaN: what is not defined is null."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _reproduce(options: argparse.Namespace) -> int:

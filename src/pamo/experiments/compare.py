@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from pamo.environments import Environment
 from pamo.errors import InputError, unknown_name
 from pamo.experiments.figures import panels
 from pamo.experiments.grid import final, paired, run_grid
+from pamo.experiments.instances import mean_lower_bound
 from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table
 from pamo.simulation import summarize
@@ -72,7 +74,8 @@ def compare(
 
     Columns: setting, policy, mean, low and high (the mean's 95 % interval), median, p90 and p99 over trials, share (of
     the baseline's mean; by default the first policy's), and difference, difference_low, difference_high: the mean
-    paired difference to the baseline with its 95 % interval.
+    paired difference to the baseline with its 95 % interval. over_bound: the mean over the trials' mean asymptotic
+    lower bound (`pamo.theory.LowerBound.at`), NaN where there is none: it takes noisy Gaussian rewards.
 
     >>> table = compare(["prucb-hp", "greedy"], {"small": environments.Gaussian()}, rounds=50, trials=4)
     >>> table.distinct("policy"), float(table["share"][0])
@@ -91,7 +94,8 @@ def compare(
     ]
     tables = run_grid(cells, rounds=rounds, trials=trials, seed=seed, progress=progress, checkpoints=4)
     rows = []
-    for setting in settings:
+    for setting, environment in settings.items():
+        bound = mean_lower_bound(environment, rounds=rounds, trials=trials, seed=seed)
         reference = float(final(tables, setting, against).mean())
         for policy in names:
             values = final(tables, setting, policy)
@@ -112,6 +116,7 @@ def compare(
                     "difference": difference,
                     "difference_low": difference_low,
                     "difference_high": difference_high,
+                    "over_bound": mean / bound if bound else float("nan"),
                 }
             )
     return Table.from_rows(rows)
@@ -124,7 +129,8 @@ def text_of(table: Table, baseline: str) -> str:
     for setting in table.distinct("setting"):
         lines.append(f"{setting}")
         lines.append(
-            f"  {'policy':<{wide}}{'mean':>9}{'median':>9}{'90 %':>9}{'99 %':>9}{'share':>8}   difference to {baseline}"
+            f"  {'policy':<{wide}}{'mean':>9}{'median':>9}{'90 %':>9}{'99 %':>9}{'share':>8}{'over bound':>12}"
+            f"   difference to {baseline}"
         )
         for row in sorted(table.where(setting=setting).rows(), key=lambda row: float(row["mean"])):
             difference = (
@@ -133,9 +139,24 @@ def text_of(table: Table, baseline: str) -> str:
                 else f"{row['difference']:+,.0f} ({row['difference_low']:+,.0f} … {row['difference_high']:+,.0f})"
             )
             figures = "".join(f"{row[name]:>9,.0f}" for name in ("mean", "median", "p90", "p99"))
-            lines.append(f"  {row['policy']:<{wide}}{figures}{row['share']:>8.3f}   {difference}")
+            lines.append(
+                f"  {row['policy']:<{wide}}{figures}{row['share']:>8.3f}{_times(row['over_bound']):>12}   {difference}"
+            )
         lines.append("")
-    return "\n".join(lines).rstrip()
+    return "\n".join(lines + _about_the_bound(table)).rstrip()
+
+
+def _times(ratio: float) -> str:
+    return "–" if math.isnan(ratio) else f"{ratio:.2f}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def _about_the_bound(table: Table) -> list[str]:
+    """Say what `over bound` is, where it is, and who is under it."""
+    if np.isnan(table["over_bound"]).all():
+        return []
+    under = [f"{row['policy']} ({row['setting']})" for row in table.rows() if row["over_bound"] < 1]
+    remark = f"; under it here: {', '.join(under)}" if under else ""
+    return [f"over bound: mean regret over the lower bound of large T, which small T may stay under{remark}"]
 
 
 def draw_comparison(table: Table, baseline: str) -> Any:

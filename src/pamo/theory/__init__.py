@@ -1,5 +1,6 @@
-"""What can be proved: the paper's bounds, with their constants."""
+"""What can be proved: the paper's bounds, with their constants, and the least regret that there can be."""
 
+from pamo.theory.lower import LowerBound, graves_lai
 from pamo.theory.paper import (
     CONFLICT,
     TIE,
@@ -25,7 +26,9 @@ __all__ = [
     "Bound",
     "Gaps",
     "HiddenSettings",
+    "LowerBound",
     "gaps",
+    "graves_lai",
     "lemma3_probability",
     "lemma3_uniform_probability",
     "preference_free_slope",

@@ -154,7 +154,7 @@ def prucb_hp_bound(
     >>> [f"{value:.3g}" for value in bound.total]
     ['5e+03', '8.56e+09']
     """
-    horizon = _rounds(rounds)
+    horizon = checked_rounds(rounds)
     lost = warm_up_rounds(settings=settings, reward_variance=reward_variance) if warm_up is None else warm_up
     if lost < 0:
         raise InputError(f"expected warm_up ≥ 0 or None, got {warm_up=}")
@@ -206,13 +206,7 @@ def gaps(*, means: npt.ArrayLike, preferences: npt.ArrayLike, offers: Offers) ->
     mu, c = _instance(means, preferences)
     low = np.full((c.shape[0], mu.shape[0]), np.inf)
     high, spread = np.zeros_like(low), np.zeros_like(low)
-    if len(offers) == 0:
-        raise InputError("expected at least one offer, got none")
-    for offer in offers:
-        arms = np.asarray(offer)
-        whole = arms.ndim == 1 and arms.size > 0 and np.issubdtype(arms.dtype, np.integer)
-        if not (whole and arms.min() >= 0 and arms.max() < mu.shape[0] and np.unique(arms).size == arms.size):
-            raise InputError(f"expected offers of different arms from 0 to {mu.shape[0] - 1}, got {offer!r}")
+    for arms in checked_offers(offers, mu.shape[0]):
         scores = c @ mu[arms].T
         gap = scores.max(axis=1, keepdims=True) - scores
         distance = np.linalg.norm(mu[arms][:, None] - mu[arms], axis=2).max(axis=1)
@@ -221,6 +215,22 @@ def gaps(*, means: npt.ArrayLike, preferences: npt.ArrayLike, offers: Offers) ->
         high[:, arms] = np.maximum(high[:, arms], np.where(short, gap, 0.0))
         spread[:, arms] = np.maximum(spread[:, arms], np.where(short, distance, 0.0))
     return Gaps(low=low, high=high, spread=spread, objectives=mu.shape[1], norm=float(c.sum(axis=1).max()))
+
+
+def checked_offers(offers: Offers, arms: int) -> list[npt.NDArray[np.integer[Any]]]:
+    """Return the offers as arrays, or raise an error unless each holds different arms, from 0 to arms − 1.
+
+    >>> [offer.tolist() for offer in checked_offers([[0, 2], [1]], arms=3)]
+    [[0, 2], [1]]
+    """
+    if len(offers) == 0:
+        raise InputError("expected at least one offer, got none")
+    found = [np.asarray(offer) for offer in offers]
+    for given, offer in zip(offers, found, strict=True):
+        whole = offer.ndim == 1 and offer.size > 0 and np.issubdtype(offer.dtype, np.integer)
+        if not (whole and offer.min() >= 0 and offer.max() < arms and np.unique(offer).size == offer.size):
+            raise InputError(f"expected offers of different arms from 0 to {arms - 1}, got {given!r}")
+    return found
 
 
 def prucb_up_bound(rounds: npt.ArrayLike, *, gaps: Gaps, delta: float, alpha: float = 1.0) -> Bound:
@@ -242,7 +252,7 @@ def prucb_up_bound(rounds: npt.ArrayLike, *, gaps: Gaps, delta: float, alpha: fl
     {'reward': 150.66, 'preference': 64.0, 'corrections': 2.46}
     """
     # ε = η↓/2 leaves half of the gap to the rewards: 16 for the corollary's 4.
-    reward, corrections = _pulls(_rounds(rounds), gaps, delta, alpha, 16.0)
+    reward, corrections = _pulls(checked_rounds(rounds), gaps, delta, alpha, 16.0)
     imprecise = np.sum(gaps.high * (2 * gaps.objectives * gaps.spread * delta / gaps.low) ** 2)
     return _bound(reward=reward, preference=np.full_like(reward, imprecise), corrections=corrections)
 
@@ -258,7 +268,7 @@ def prucb_kp_bound(rounds: npt.ArrayLike, *, gaps: Gaps, delta: float, alpha: fl
     >>> round(prucb_kp_bound(100, gaps=found, delta=1.0).terms["reward"], 2)
     40.13
     """
-    reward, corrections = _pulls(_rounds(rounds), gaps, delta, alpha, 4.0)
+    reward, corrections = _pulls(checked_rounds(rounds), gaps, delta, alpha, 4.0)
     return _bound(reward=reward, corrections=corrections)
 
 
@@ -303,7 +313,7 @@ def lemma3_probability(t: npt.ArrayLike, *, objectives: int, alpha: float, failu
     0.825
     """
     _confident(1, objectives, 1, alpha, failure)
-    return _plain(np.maximum(1 - failure - objectives * (alpha / _rounds(t)) ** 2, 0.0))
+    return _plain(np.maximum(1 - failure - objectives * (alpha / checked_rounds(t)) ** 2, 0.0))
 
 
 def lemma3_uniform_probability(*, arms: int, objectives: int, alpha: float, failure: float, users: int = 1) -> float:
@@ -367,7 +377,12 @@ def _plain(values: npt.ArrayLike) -> Value:
     return float(array) if array.ndim == 0 else array
 
 
-def _rounds(rounds: npt.ArrayLike) -> Floats:
+def checked_rounds(rounds: npt.ArrayLike) -> Floats:
+    """Return the horizons as an array, or raise an error unless each is at least 1.
+
+    >>> checked_rounds([1, 5000]).tolist()
+    [1.0, 5000.0]
+    """
     horizon = np.asarray(rounds, dtype=np.float64)
     if not (horizon.size and np.isfinite(horizon).all() and horizon.min() >= 1):
         raise InputError(f"expected rounds to be numbers of at least 1, got {rounds!r}")

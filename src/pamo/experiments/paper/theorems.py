@@ -6,17 +6,11 @@ import math
 from collections.abc import Iterable
 from statistics import NormalDist
 
-import numpy as np
-import numpy.typing as npt
-
-from pamo.compiling import dimensions
 from pamo.environments.base import Environment
+from pamo.experiments.instances import instance_of, offers_of
 from pamo.experiments.study import Verdict
 from pamo.policies import PrucbHp
-from pamo.streams import INSTANCE, stream_for
 from pamo.theory import Gaps, HiddenSettings, gaps
-
-Floats = npt.NDArray[np.float64]
 
 _RISING = (Verdict.NOT, Verdict.PARTLY, Verdict.CONFIRMED)
 
@@ -53,26 +47,10 @@ def prescribed(settings: HiddenSettings) -> PrucbHp:
     )
 
 
-def instance_of(environment: Environment, seed: int, trial: int) -> tuple[Floats, Floats]:
-    """Return the true reward means (arms, D) and mean preferences (users, D) of a trial of `simulate`."""
-    means = np.empty((environment.arm_count, environment.objectives))
-    preferences = np.empty((environment.users, environment.objectives))
-    type(environment).instance(
-        means,
-        preferences,
-        environment.numbers(),
-        stream_for(seed, trial, INSTANCE),
-        dimensions(environment.objectives),
-    )
-    return means, preferences
-
-
 def gaps_of(environment: Environment, seed: int, trial: int) -> Gaps:
     """Return the gaps of Theorem 2 of a trial of `simulate`: any block may go to any user."""
     means, preferences = instance_of(environment, seed, trial)
-    size = environment.offer_size
-    offers = np.arange(environment.arm_count).reshape(-1, size)
-    return gaps(means=means, preferences=preferences, offers=offers)
+    return gaps(means=means, preferences=preferences, offers=offers_of(environment))
 
 
 def wilson(held: int, total: int, level: float = 0.95) -> tuple[float, float]:
