@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.errors import InputError
-from pamo.theory.paper import TIE, Floats, Offers, Value, checked_offers, checked_rounds
+from pamo.theory.inputs import Floats, Offers, checked_offers, checked_rounds, checked_tables
+from pamo.theory.paper import TIE, Value
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,7 +81,9 @@ def graves_lai(
 
     Reference: Graves and Lai (1997), Asymptotically efficient adaptive choice of control laws.
     """
-    mu, c = _tables(means, preferences)
+    mu, c = checked_tables(means, preferences)
+    if not (np.isfinite(mu).all() and np.isfinite(c).all()):
+        raise InputError(f"expected finite means and preferences, got {means!r} and {preferences!r}")
     if not 0 < reward_variance < math.inf:
         raise InputError(
             f"expected reward_variance > 0, got {reward_variance}; without noise in the rewards an arm is known after "
@@ -99,12 +102,3 @@ def graves_lai(
     needed = (2 * reward_variance * (size / shortfall) ** 2).max(axis=0)
     pulls[shortfall.argmin(axis=0), np.arange(len(mu))] = needed
     return LowerBound(pulls=pulls, price=price)
-
-
-def _tables(means: npt.ArrayLike, preferences: npt.ArrayLike) -> tuple[Floats, Floats]:
-    mu, c = np.asarray(means, dtype=np.float64), np.asarray(preferences, dtype=np.float64)
-    if not (mu.ndim == c.ndim == 2 and mu.shape[1] == c.shape[1] and mu.size and c.size):
-        raise InputError(f"expected means (arms, D), preferences (users, D), got {mu.shape} and {c.shape}")
-    if not (np.isfinite(mu).all() and np.isfinite(c).all()):
-        raise InputError(f"expected finite means and preferences, got {means!r} and {preferences!r}")
-    return mu, c

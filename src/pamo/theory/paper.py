@@ -11,19 +11,18 @@ PRUCB-HP). Gaussian rewards and preferences satisfy neither.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from pamo.errors import InputError
 from pamo.estimators import lemma2_radius
+from pamo.theory.inputs import Floats, Offers, checked_offers, checked_rounds, checked_tables
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Value: TypeAlias = float | Floats  # a number for one T, an array for an array of T
-Offers: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[np.integer[Any]]
 
 ZETA_2 = math.pi**2 / 6  # Σ 1/t² over t ≥ 1, App. eq: riemann_zeta
 # Scores nearer than this are tied: a tie costs nothing, but rounding would put almost 0 under a fraction.
@@ -217,22 +216,6 @@ def gaps(*, means: npt.ArrayLike, preferences: npt.ArrayLike, offers: Offers) ->
     return Gaps(low=low, high=high, spread=spread, objectives=mu.shape[1], norm=float(c.sum(axis=1).max()))
 
 
-def checked_offers(offers: Offers, arms: int) -> list[npt.NDArray[np.integer[Any]]]:
-    """Return the offers as arrays, or raise an error unless each holds different arms, from 0 to arms − 1.
-
-    >>> [offer.tolist() for offer in checked_offers([[0, 2], [1]], arms=3)]
-    [[0, 2], [1]]
-    """
-    if len(offers) == 0:
-        raise InputError("expected at least one offer, got none")
-    found = [np.asarray(offer) for offer in offers]
-    for given, offer in zip(offers, found, strict=True):
-        whole = offer.ndim == 1 and offer.size > 0 and np.issubdtype(offer.dtype, np.integer)
-        if not (whole and offer.min() >= 0 and offer.max() < arms and np.unique(offer).size == offer.size):
-            raise InputError(f"expected offers of different arms from 0 to {arms - 1}, got {given!r}")
-    return found
-
-
 def prucb_up_bound(rounds: npt.ArrayLike, *, gaps: Gaps, delta: float, alpha: float = 1.0) -> Bound:
     """Return Theorem 2's bound on PRUCB-UP's expected regret over all users.
 
@@ -377,22 +360,8 @@ def _plain(values: npt.ArrayLike) -> Value:
     return float(array) if array.ndim == 0 else array
 
 
-def checked_rounds(rounds: npt.ArrayLike) -> Floats:
-    """Return the horizons as an array, or raise an error unless each is at least 1.
-
-    >>> checked_rounds([1, 5000]).tolist()
-    [1.0, 5000.0]
-    """
-    horizon = np.asarray(rounds, dtype=np.float64)
-    if not (horizon.size and np.isfinite(horizon).all() and horizon.min() >= 1):
-        raise InputError(f"expected rounds to be numbers of at least 1, got {rounds!r}")
-    return horizon
-
-
 def _instance(means: npt.ArrayLike, preferences: npt.ArrayLike) -> tuple[Floats, Floats]:
-    mu, c = np.asarray(means, dtype=np.float64), np.asarray(preferences, dtype=np.float64)
-    if not (mu.ndim == c.ndim == 2 and mu.shape[1] == c.shape[1] and mu.size and c.size):
-        raise InputError(f"expected means (arms, D), preferences (users, D), got {mu.shape} and {c.shape}")
+    mu, c = checked_tables(means, preferences)
     if not (((mu >= 0) & (mu <= 1)).all() and ((c >= 0) & (c < np.inf)).all()):
         raise InputError(f"expected means in [0,1] and preferences ≥ 0, got {means!r} and {preferences!r}")
     return mu, c
