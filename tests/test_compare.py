@@ -11,6 +11,7 @@ import pytest
 from pamo import environments, simulate
 from pamo.cli import main
 from pamo.experiments.compare import SUITES, compare, parse_setting, text_of
+from pamo.experiments.instances import mean_lower_bound
 from pamo.experiments.tables import Table
 
 SMALL = {"two users": environments.Gaussian(users=2), "bounded": environments.Bounded(users=2, reward="bernoulli")}
@@ -40,6 +41,37 @@ def test_the_interval_is_that_of_the_paired_difference(table: Table) -> None:
     (row,) = table.where(setting="two users", policy="prucb-kp").rows()
     apart = (row["high"] - row["low"]) + np.ptp([table["low"][0], table["high"][0]])
     assert row["difference_high"] - row["difference_low"] < apart
+
+
+def test_over_bound_is_the_mean_over_the_trials_bound_and_nan_without_one(table: Table) -> None:
+    bound = mean_lower_bound(SMALL["two users"], rounds=200, trials=12, seed=5)
+    for row in table.where(setting="two users").rows():
+        assert row["over_bound"] == pytest.approx(row["mean"] / bound)
+    assert np.isnan(table.where(setting="bounded")["over_bound"]).all()
+    text = text_of(table, "prucb-hp")
+    assert text.splitlines()[-1].startswith("over bound: ")
+    assert "under it here" not in text
+    assert sum(line.split()[6:7] == ["–"] for line in text.splitlines()) == 3  # a dash for each policy of the second
+    assert "over bound:" not in text_of(table.where(setting="bounded"), "prucb-hp")
+
+
+def test_who_is_under_the_bound_is_named(table: Table) -> None:
+    rows = [row | {"over_bound": 0.5} if row["policy"] == "greedy" else row for row in table.rows()]
+    last = text_of(Table.from_rows(rows), "prucb-hp").splitlines()[-1]
+    assert last.endswith("; under it here: greedy (two users), greedy (bounded)")
+
+
+def test_nothing_to_lose_is_nan_and_not_a_division_by_nothing() -> None:
+    alone = compare(["greedy"], {"one arm": environments.Gaussian(users=1, block_size=1)}, rounds=20, trials=2)
+    assert np.isnan(alone["over_bound"]).all()
+
+
+def test_json_has_null_where_nothing_is_defined(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--policy", "greedy", "--setting", "environment=bounded", "--rounds", "20", "--trials", "2"]
+    assert main(["compare", *arguments, "--format", "json"]) == 0
+    out = capsys.readouterr().out
+    assert "NaN" not in out
+    assert json.loads(out)["rows"][0]["over_bound"] is None
 
 
 def test_the_baseline_can_be_chosen() -> None:
