@@ -1,4 +1,4 @@
-"""What can be proved: the paper's bounds, with their constants."""
+"""What can be proved: the paper's bounds, and a variance-aware one of our own, with their constants."""
 
 from pamo.theory.paper import (
     CONFLICT,
@@ -17,6 +17,7 @@ from pamo.theory.paper import (
     uniform_failure,
     warm_up_rounds,
 )
+from pamo.theory.variance import VarianceBound, most_noise, prior_bias, variance_bound
 
 __all__ = [
     "CONFLICT",
@@ -25,13 +26,17 @@ __all__ = [
     "Bound",
     "Gaps",
     "HiddenSettings",
+    "VarianceBound",
     "gaps",
     "lemma3_probability",
     "lemma3_uniform_probability",
+    "most_noise",
     "preference_free_slope",
+    "prior_bias",
     "prucb_hp_bound",
     "prucb_kp_bound",
     "prucb_up_bound",
     "uniform_failure",
+    "variance_bound",
     "warm_up_rounds",
 ]
