@@ -20,6 +20,7 @@ from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, confidence_set, preferences
 from pamo.experiments import coverage as study
 from pamo.experiments.coverage import CHOICES, KINDS, Coverage, coverage, kappa_of, text_of
+from pamo.experiments.coverage_loop import Seen
 from pamo.experiments.paper.theorems import prescribed
 from pamo.policies.base import pick
 from pamo.statistics import ArmStatistics, UserStatistics
@@ -33,7 +34,7 @@ BETA = Bounded(users=2, block_size=3, objectives=3)
 COINS = Bounded(users=2, block_size=2, objectives=2, reward="bernoulli", preference_variance=0.002)
 
 
-def seen_of(environment: Bounded, rounds: int, trials: int, choice: str, **options: Any) -> study.Seen:
+def seen_of(environment: Bounded, rounds: int, trials: int, choice: str, **options: Any) -> Seen:
     rules = study._rules(environment, 0.1, kappa_of(environment), options.pop("scale", 1.0))
     marks = np.arange(1, rounds + 1)
     return study._watch(

@@ -20,7 +20,7 @@ _HELP = """\
 examples:
   pamo coverage                                     10,000 trials of each kind of reward: a few minutes on two cores
   pamo coverage --trials 500 --rounds 300           a quick look
-  pamo coverage --choice greedy --reward bernoulli  arms chosen with no exploration, the hardest on an upper bound
+  pamo coverage --choice greedy --reward bernoulli  arms chosen without any exploration
   pamo coverage --trials 500 --scale 0.05           bonuses a twentieth as large: no bound, and seen to fail
 
 what it prints:
