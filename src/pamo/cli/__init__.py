@@ -13,6 +13,7 @@ from typing import Any
 
 from pamo import environments, policies
 from pamo._version import __version__
+from pamo.cli.coverage import add_coverage
 from pamo.cli.options import Parser, check_target, number, whole
 from pamo.cli.research import add_compare, add_reproduce
 from pamo.errors import InputError, PamoError
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_simulate(commands)
     add_compare(commands)
     add_reproduce(commands)
+    add_coverage(commands)
     listing = commands.add_parser("policies", help="list the policies: formula, feedback read, reference")
     listing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     listing.set_defaults(command=_policies)
