@@ -145,6 +145,10 @@ class Estimate:
     kind: from overall scores (RIDGE), stated preferences (STATED), the true mean (KNOWN), or not at all (NONE).
     weighted: whether the ridge weighs a sample by ω/‖r‖² (the paper's) or by 1. ridge: λ. omega: ω.
     first: each entry of ĉ before the user's first round.
+
+    shared: whether the ridge is towards what all users have in common (`pamo.sharing`), as strong as they are alike; with
+    it, the weights are fitted unless `elasticity` says them (1 is the paper's, 0 plain), and a bias of each user's own
+    may be had. non_negative: whether ĉ is held at 0 or above. Both only for policies that read the spread.
     """
 
     kind: Kind
@@ -152,6 +156,10 @@ class Estimate:
     ridge: float = 1.0
     omega: float = 1.0
     first: float = 0.0
+    shared: bool = False
+    bias: bool = False
+    elasticity: float | None = None
+    non_negative: bool = False
 
 
 NO_ESTIMATE = Estimate(kind=Kind.NONE)

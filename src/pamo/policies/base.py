@@ -55,6 +55,19 @@ class Arms(NamedTuple):
     """ḡ_i, (arms,); 0 before the first pull."""
 
 
+class SpreadArms(NamedTuple):
+    """What is known of the arms, for a kernel that reads how much rewards vary: `Arms`, and two more."""
+
+    pulls: Floats
+    width: Floats
+    reward_mean: Floats
+    overall_mean: Floats
+    scatter: Floats
+    """Σ(r − r̂)(r − r̂)ᵀ of each arm and, in a last row, of all together, (arms + 1, D, D): only on and below the diagonal."""
+    freedom: Floats
+    """Σ(N_i − 1) over the arms that were pulled, (1,)."""
+
+
 class Users(NamedTuple):
     """What is known of the users, as a kernel sees it: row n is the user to decide for."""
 
@@ -66,6 +79,17 @@ class Users(NamedTuple):
     """Each user's own pulls, (users, arms), where the policy is `per_user`; otherwise (1, 1)."""
     overall_mean: Floats
     """Each user's own ḡ, likewise."""
+
+
+class SpreadUsers(NamedTuple):
+    """What is known of the users, for a kernel that reads how much rewards vary."""
+
+    preference: Floats
+    """ĉ^n, (users, D)."""
+    root: Floats
+    """R with (V^n)⁻¹ = RᵀR, (users, D, D), where `estimate` is a shared ridge: only on and below the diagonal."""
+    noise: Floats
+    """σ̂², (users,): the variance of the regression's noise."""
 
 
 class Run(NamedTuple):
@@ -106,6 +130,8 @@ class Policy:
     """The compiled formula."""
     per_user: ClassVar[bool] = False
     """Whether it reads each user's own pulls and overall means."""
+    reads_spread: ClassVar[bool] = False
+    """Whether its kernel reads how much rewards vary: it is then given `SpreadArms` and `SpreadUsers`."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -167,15 +193,23 @@ def _check_kind(policy: str, name: str, value: Any, default: Any) -> None:
 
 
 @cache
-def kernel_signature(objectives: int) -> Any:
-    """Return the Numba signature that every policy's kernel has, for this number of objectives."""
+def kernel_signature(objectives: int, reads_spread: bool = False) -> Any:
+    """Return the Numba signature that every policy's kernel has, for this number of objectives.
+
+    There are two: what only some kernels read would make every call of the others slower.
+    """
+    arms: Any = types.NamedTuple((_array(1), _array(1), _array(2), _array(1)), Arms)
+    users: Any = types.NamedTuple((_array(2), _array(3), _array(2), _array(2)), Users)
+    if reads_spread:
+        arms = types.NamedTuple((_array(1), _array(1), _array(2), _array(1), _array(3), _array(1)), SpreadArms)
+        users = types.NamedTuple((_array(2), _array(3), _array(1)), SpreadUsers)
     return types.void(
         _array(1),
         _array(1, types.int64),
         types.int64,
         types.int64,
-        types.NamedTuple((_array(1), _array(1), _array(2), _array(1)), Arms),
-        types.NamedTuple((_array(2), _array(3), _array(2), _array(2)), Users),
+        arms,
+        users,
         types.NamedTuple((_array(1), _array(1, types.uint64), _array(2)), Run),
         numba.typeof(dimensions(objectives)),
     )

@@ -11,6 +11,7 @@ from pamo.policies.fronts import ParetoTs, ParetoUcb
 from pamo.policies.indices import Moss, SMoss, SUcb, Ucb, UcbPerUser
 from pamo.policies.linear import Greedy, Oful
 from pamo.policies.prucb import PrucbHp, PrucbKp, PrucbUp
+from pamo.policies.variance import Prts, PrucbHpV, PrucbKpV, PrucbUpV
 
 REGISTRY: dict[str, type[Policy]] = {
     cls.id: cls
@@ -18,6 +19,10 @@ REGISTRY: dict[str, type[Policy]] = {
         PrucbHp,
         PrucbUp,
         PrucbKp,
+        PrucbHpV,
+        PrucbUpV,
+        PrucbKpV,
+        Prts,
         SUcb,
         SMoss,
         ParetoUcb,
@@ -31,6 +36,11 @@ REGISTRY: dict[str, type[Policy]] = {
 }
 
 
+RECOMMENDED = {"hidden": "prucb-hp-v", "stated": "prucb-up-v", "known": "prucb-kp-v"}
+"""Which policy to use where the preference is hidden, stated after each round, or known; docs/which-policy.md says why."""
+_ALIASES = {"recommended" if mode == "hidden" else f"recommended-{mode}": name for mode, name in RECOMMENDED.items()}
+
+
 def available() -> tuple[str, ...]:
     """Return the ids of all policies.
 
@@ -41,14 +51,28 @@ def available() -> tuple[str, ...]:
 
 
 def create(name: str, **hyperparameters: Any) -> Policy:
-    """Return the policy of this id with these hyperparameters, the others being the paper's.
+    """Return the policy of this id with these hyperparameters, the others being at their defaults (the paper's, if its).
 
     >>> create("oful", epsilon=0.1)
     Oful(epsilon=0.1, ridge=1.0)
     """
+    name = _ALIASES.get(name, name)
     if name not in REGISTRY:
-        raise unknown_name("policy", name, REGISTRY)
+        raise unknown_name("policy", name, (*REGISTRY, *_ALIASES))
     return with_hyperparameters(REGISTRY[name], hyperparameters)
+
+
+def recommended(mode: str = "hidden") -> Policy:
+    """Return the policy to use where preferences are `hidden`, `stated` after each round, or `known`.
+
+    By name they are `recommended`, `recommended-stated` and `recommended-known`.
+
+    >>> recommended().id, recommended("known").id, create("recommended-stated").id
+    ('prucb-hp-v', 'prucb-kp-v', 'prucb-up-v')
+    """
+    if mode not in RECOMMENDED:
+        raise unknown_name("mode", mode, RECOMMENDED)
+    return create(RECOMMENDED[mode])
 
 
 def parse(text: str) -> Policy:

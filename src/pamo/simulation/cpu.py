@@ -21,8 +21,9 @@ from pamo.environments.protocols import PROTOCOLS
 from pamo.errors import InputError
 from pamo.policies.base import Feedback, Policy, Shape, check_kernel
 from pamo.policies.registry import labels, parse
-from pamo.simulation.loop import Plan, Records, trial_loop
+from pamo.simulation.loop import Records, trial_loop
 from pamo.simulation.result import PolicyResult, Result
+from pamo.simulation.spread import Plan, Spread
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -105,7 +106,8 @@ def _run(
     bar: _Bar,
 ) -> float:
     """Fill the records with one policy's trials and return the seconds it took, compiling not counted."""
-    loop = trial_loop(environment.objectives)
+    loop = trial_loop(environment.objectives, policy.reads_spread)
+    spread = spread_for(policy, environment.objectives)
     counts, stop = np.zeros(trials, dtype=np.int64), np.zeros(1, dtype=np.int64)
     size = max(1, -(-trials // (4 * workers)))
     chunks = [(first, min(first + size, trials)) for first in range(0, trials, size)]
@@ -128,6 +130,8 @@ def _run(
             worker,
             stop,
             dims,
+            True if spread is None else None,
+            spread,
         )
 
     work(0, 0, 0)  # no trials: the kernels are compiled, or read from the cache, before the clock starts
@@ -169,6 +173,23 @@ def plan_for(policy: Policy, environment: Environment, rounds: int) -> Plan:
         first=float(estimate.first),
         per_user=bool(policy.per_user),
         wants_stated=Feedback.STATED in policy.reads,
+        newcomers=0,
+        arrival=1,
+    )
+
+
+def spread_for(policy: Policy, objectives: int) -> Spread | None:
+    """Return how the trial loop estimates preferences for a policy that reads the spread, and None for the others."""
+    estimate = policy.estimate(objectives)
+    if not policy.reads_spread:
+        if estimate.shared or estimate.non_negative:
+            raise InputError(f"{policy.id}: a shared or non-negative estimate needs the class attribute reads_spread")
+        return None
+    return Spread(
+        shared=estimate.shared,
+        bias=estimate.bias,
+        elasticity=-1.0 if estimate.elasticity is None else float(estimate.elasticity),
+        non_negative=estimate.non_negative,
     )
 
 

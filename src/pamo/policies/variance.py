@@ -1,0 +1,327 @@
+"""Variance-aware PRUCB: the paper's policies with bonuses as wide as the data ask for, and no wider.
+
+PRUCB's bonus assumes the worst noise that a reward in [0, 1] can have and adds it up over the objectives by ‖ĉ‖₁. Here
+the bonus is that of the *estimated* variance of ĉ·r̂_i, and the preference's that of the regression's *estimated*
+noise; the preference starts from what all users have in common. Nothing needs to be known of variances, of the
+horizon, or of the preferences' scale. What is proved of it, and with which constants, is in docs/theory/variance.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pamo.compiling import count_of, inlined, kernel
+from pamo.estimators import Estimate, Kind
+from pamo.policies.base import Feedback, Floats, Ints, Policy, Run, Shape, SpreadArms, SpreadUsers
+from pamo.streams import gamma, normal
+
+_BY = "ours; UCB with an estimated variance as in Audibert, Munos & Szepesvári (2009)"
+
+
+@inlined
+def _spread_along(scatter: Floats, row: int, preference: Floats, n: int, dims: Any) -> float:
+    """cᵀSc of one row of the scatter, from the triangle that is kept of it."""
+    total = 0.0
+    for d in range(count_of(dims)):
+        along = preference[n, d] * scatter[row, d, d]
+        for e in range(d):
+            along += 2.0 * preference[n, e] * scatter[row, d, e]
+        total += preference[n, d] * along
+    return total
+
+
+@inlined
+def _common_variance(arms: SpreadArms, preference: Floats, n: int, dims: Any) -> float:
+    """The variance of c·r within an arm, from all arms together: what stands in for an arm pulled too few times."""
+    if arms.freedom[0] == 0.0:
+        return 0.0
+    return float(_spread_along(arms.scatter, len(arms.pulls), preference, n, dims) / arms.freedom[0])
+
+
+@inlined
+def _value(arms: SpreadArms, i: int, preference: Floats, n: int, dims: Any) -> float:
+    total = 0.0
+    for d in range(count_of(dims)):
+        total += preference[n, d] * arms.reward_mean[i, d]
+    return total
+
+
+@inlined
+def _variance(arms: SpreadArms, i: int, preference: Floats, n: int, prior: float, common: float, dims: Any) -> float:
+    """ŝ_i²: the arm's own variance of c·r, and `prior` pulls' worth of the one that all arms have in common."""
+    own = _spread_along(arms.scatter, i, preference, n, dims)
+    return max((own + prior * common) / (arms.pulls[i] - 1.0 + prior), 0.0)
+
+
+@inlined
+def _pulls_of(arms: SpreadArms, offer: Ints) -> float:
+    total = 0.0
+    for j in range(len(offer)):
+        total += arms.pulls[offer[j]]
+    return total
+
+
+@inlined
+def _reward_bonus(variance: float, pulls: float, together: float, scale: float, few: float) -> float:
+    """√(2ζ·log(N/N_i)·(1 + ν/N_i)·ŝ²/N_i), N the pulls of all the arms on offer."""
+    return math.sqrt(2.0 * scale * math.log(max(together / pulls, 1.0)) * (1.0 + few / pulls) * variance / pulls)
+
+
+@kernel
+def _score_hidden_v(
+    scores: Floats, offer: Ints, n: int, t: int, arms: SpreadArms, users: SpreadUsers, run: Run, dims: Any
+) -> None:
+    scale, prior, few, preference_scale = (
+        run.hyperparameters[0],
+        run.hyperparameters[1],
+        run.hyperparameters[2],
+        run.hyperparameters[3],
+    )
+    common, together = _common_variance(arms, users.preference, n, dims), _pulls_of(arms, offer)
+    radius = math.sqrt(2.0 * preference_scale * math.log(t) * users.noise[n])
+    for j in range(len(offer)):
+        i = offer[j]
+        if arms.pulls[i] == 0.0:
+            scores[j] = np.inf
+            continue
+        square = 0.0  # ‖r̂‖² in V⁻¹ = RᵀR
+        for d in range(count_of(dims)):
+            along = 0.0
+            for e in range(d + 1):
+                along += users.root[n, d, e] * arms.reward_mean[i, e]
+            square += along * along
+        variance = _variance(arms, i, users.preference, n, prior, common, dims)
+        bonus = _reward_bonus(variance, arms.pulls[i], together, scale, few)
+        scores[j] = _value(arms, i, users.preference, n, dims) + bonus + radius * math.sqrt(square)
+
+
+@kernel
+def _score_estimated_v(
+    scores: Floats, offer: Ints, n: int, t: int, arms: SpreadArms, users: SpreadUsers, run: Run, dims: Any
+) -> None:
+    scale, prior, few = run.hyperparameters[0], run.hyperparameters[1], run.hyperparameters[2]
+    common, together = _common_variance(arms, users.preference, n, dims), _pulls_of(arms, offer)
+    for j in range(len(offer)):
+        i = offer[j]
+        if arms.pulls[i] == 0.0:
+            scores[j] = np.inf
+        else:
+            variance = _variance(arms, i, users.preference, n, prior, common, dims)
+            bonus = _reward_bonus(variance, arms.pulls[i], together, scale, few)
+            scores[j] = _value(arms, i, users.preference, n, dims) + bonus
+
+
+@kernel
+def _draw_posterior(
+    scores: Floats, offer: Ints, n: int, t: int, arms: SpreadArms, users: SpreadUsers, run: Run, dims: Any
+) -> None:
+    objectives = count_of(dims)
+    scale, prior, preference_scale = run.hyperparameters[0], run.hyperparameters[1], run.hyperparameters[2]
+    width = math.sqrt(preference_scale * users.noise[n])
+    drawn = run.scratch  # row 0: a preference, ĉ + √σ̂²·Rᵀz
+    for d in range(objectives):
+        drawn[0, d] = users.preference[n, d]
+    for d in range(objectives):
+        z = width * normal(run.stream)
+        for e in range(d + 1):
+            drawn[0, e] += users.root[n, d, e] * z
+    common = _common_variance(arms, drawn, 0, dims)
+    for j in range(len(offer)):
+        i = offer[j]
+        if arms.pulls[i] == 0.0:
+            scores[j] = np.inf
+            continue
+        freedom = arms.pulls[i] - 1.0 + prior
+        # Normal-Gamma: the variance is drawn, too, so that the value has a Student t of so many degrees of freedom.
+        variance = _variance(arms, i, drawn, 0, prior, common, dims) * freedom / (2.0 * gamma(run.stream, 0.5 * freedom))
+        scores[j] = _value(arms, i, drawn, 0, dims) + math.sqrt(scale * variance) * arms.width[i] * normal(run.stream)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Spread(Policy):
+    """What they have in common: how many pulls' worth of the arms' common variance an arm's own is mixed with."""
+
+    reads_spread: ClassVar[bool] = True
+
+    prior_pulls: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require(self.prior_pulls > 0, "prior_pulls > 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Hidden(_Spread):
+    """How a hidden preference is learned: a ridge towards what all users have in common, as strong as they are alike.
+
+    ridge: λ until there is anything to learn it from, and for good where `shared` is off, with the paper's weights.
+    shared: off, every user starts at 1/D. elasticity: φ of the weights, by default fitted; 1 is the paper's, 0 plain.
+    bias: whether users have one of their own. non_negative: whether preferences are held at 0 or above.
+    """
+
+    ridge: float = 1.0
+    shared: bool = True
+    elasticity: float | None = None
+    bias: bool = False
+    non_negative: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require(self.ridge > 0, "ridge > 0")
+        self.require(self.elasticity is None or 0 <= self.elasticity <= 1, "elasticity from 0 to 1, or none to fit it")
+        self.require(
+            self.shared or (self.elasticity is None and not self.bias), "elasticity and bias only where shared is true"
+        )
+
+    def estimate(self, objectives: int) -> Estimate:
+        """ĉ by a ridge that all users' sums shape (`pamo.sharing`), 1/D before anybody's first round."""
+        return Estimate(
+            kind=Kind.RIDGE,
+            weighted=True,
+            ridge=self.ridge,
+            omega=float(objectives),
+            first=1.0 / objectives,
+            shared=self.shared,
+            bias=self.bias,
+            elasticity=self.elasticity,
+            non_negative=self.non_negative,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrucbHpV(_Hidden):
+    """PRUCB-HP with estimated variances: a hidden preference, learned from overall scores and from other users.
+
+    Score: ĉ·r̂_i + √(2ζ·log(N/N_i)·(1 + ν/N_i)·ŝ_i²/N_i) + √(2ξ·log t·σ̂²)·‖r̂_i‖ in V⁻¹; unpulled arms first.
+    ŝ_i² = (ĉᵀS_iĉ + κ·s̄²)/(N_i − 1 + κ), S_i the arm's scatter Σ(r − r̂)(r − r̂)ᵀ and s̄² the variance of ĉ·r that all
+    arms have in common; N the pulls of all arms on offer; σ̂² the variance of the regression's noise.
+
+    reward_scale: ζ. prior_pulls: κ. few_pulls: ν, the correction for few pulls. preference_scale: ξ.
+    The others say how ĉ is formed: ridge, shared, elasticity, bias, non_negative (see `pamo.sharing`).
+
+    >>> PrucbHpV(non_negative=True).label
+    'prucb-hp-v:non_negative=True'
+
+    Reference: ours, after Algorithm 1; UCB-V is Audibert, Munos & Szepesvári (2009).
+    """
+
+    id: ClassVar[str] = "prucb-hp-v"
+    summary: ClassVar[str] = "PRUCB-HP with bonuses from estimated variances and a prior from other users: recommended"
+    formula: ClassVar[str] = "ĉ·r̂ᵢ + √(2ζ log(N/Nᵢ)(1+ν/Nᵢ)·ŝᵢ²/Nᵢ) + √(2ξ log t·σ̂²)·‖r̂ᵢ‖_V⁻¹,  ŝᵢ² and σ̂² estimated"
+    reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.OVERALL)
+    reference: ClassVar[str] = _BY
+    kernel: ClassVar[Any] = _score_hidden_v
+
+    reward_scale: float = 0.3
+    few_pulls: float = 4.0
+    preference_scale: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require(
+            self.reward_scale >= 0 and self.few_pulls >= 0 and self.preference_scale >= 0,
+            "reward_scale, few_pulls and preference_scale ≥ 0",
+        )
+
+    def hyperparameters(self, shape: Shape) -> tuple[float, ...]:
+        """ζ, κ, ν and ξ."""
+        return (self.reward_scale, self.prior_pulls, self.few_pulls, self.preference_scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrucbUpV(_Spread):
+    """PRUCB-UP with estimated variances: the preference is learned from what users state.
+
+    Score: ĉ·r̂_i + √(2ζ·log(N/N_i)·(1 + ν/N_i)·ŝ_i²/N_i), ĉ the mean of the stated preferences; unpulled arms first.
+
+    >>> PrucbUpV().estimate(objectives=3).kind.name
+    'STATED'
+
+    Reference: ours, after Algorithm 2.
+    """
+
+    id: ClassVar[str] = "prucb-up-v"
+    summary: ClassVar[str] = "PRUCB-UP with bonuses from estimated variances: recommended where users state preferences"
+    formula: ClassVar[str] = "ĉ·r̂ᵢ + √(2ζ log(N/Nᵢ)(1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ĉ the mean of the stated preferences"
+    reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.STATED)
+    reference: ClassVar[str] = _BY
+    kernel: ClassVar[Any] = _score_estimated_v
+
+    reward_scale: float = 0.3
+    few_pulls: float = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require(self.reward_scale >= 0 and self.few_pulls >= 0, "reward_scale and few_pulls ≥ 0")
+
+    def estimate(self, objectives: int) -> Estimate:
+        """ĉ as the mean of the stated preferences."""
+        return Estimate(kind=Kind.STATED)
+
+    def hyperparameters(self, shape: Shape) -> tuple[float, ...]:
+        """ζ, κ and ν."""
+        return (self.reward_scale, self.prior_pulls, self.few_pulls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrucbKpV(PrucbUpV):
+    """PRUCB-KP with estimated variances: the mean preference is known.
+
+    Score: c̄·r̂_i + √(2ζ·log(N/N_i)·(1 + ν/N_i)·ŝ_i²/N_i); unpulled arms first.
+
+    >>> PrucbKpV().estimate(objectives=3).kind.name
+    'KNOWN'
+
+    Reference: ours, after Algorithm 3.
+    """
+
+    id: ClassVar[str] = "prucb-kp-v"
+    summary: ClassVar[str] = "PRUCB-KP with bonuses from estimated variances: recommended where preferences are known"
+    formula: ClassVar[str] = "c̄·r̂ᵢ + √(2ζ log(N/Nᵢ)(1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ŝᵢ² estimated"
+    reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.TRUE)
+
+    def estimate(self, objectives: int) -> Estimate:
+        """The true mean preference."""
+        return Estimate(kind=Kind.KNOWN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prts(_Hidden):
+    """Posterior sampling: draw a preference and each arm's value from what is believed of them, and take the best.
+
+    Score: c·r̂_i + s_i·z/√N_i, c drawn from Normal(ĉ, v·σ̂²V⁻¹), s_i² from the arm's posterior (Normal-Gamma, so that the value
+    has a Student t), z from Normal(0, 1); unpulled arms first. Every arm has a chance, so that propensities are above 0
+    (`pamo.policies.propensities`), which learning from logs asks for.
+
+    reward_scale, preference_scale: factors on the two variances, 1 being the posterior's own. prior_pulls: κ, as in
+    `PrucbHpV`, and so are ridge, shared, elasticity, bias and non_negative.
+
+    >>> Prts().changed
+    {}
+
+    Reference: ours, after Thompson (1933).
+    """
+
+    id: ClassVar[str] = "prts"
+    summary: ClassVar[str] = "posterior sampling of reward and preference together: random, so that it has propensities"
+    formula: ClassVar[str] = "c·r̂ᵢ + sᵢ·z/√Nᵢ,  c ~ Normal(ĉ, σ̂²V⁻¹),  sᵢ² drawn from its posterior,  z ~ Normal(0, 1)"
+    reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.OVERALL)
+    reference: ClassVar[str] = "ours; posterior sampling is Thompson (1933)"
+    kernel: ClassVar[Any] = _draw_posterior
+
+    reward_scale: float = 0.5
+    preference_scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require(
+            self.reward_scale >= 0 and self.preference_scale >= 0, "reward_scale ≥ 0 and preference_scale ≥ 0"
+        )
+
+    def hyperparameters(self, shape: Shape) -> tuple[float, ...]:
+        """The reward's factor, κ, and the preference's factor."""
+        return (self.reward_scale, self.prior_pulls, self.preference_scale)

@@ -1,0 +1,331 @@
+"""What all users' sums say of one user: a prior for preferences, fitted to everybody, and each user's estimate with it.
+
+The model: user n's preference is c_n = m + a deviation of variance τ² in each objective; an overall score is
+g = b_n + c_n·r + noise, of variance σ²/ŵ(r). Everything is a function of `UserStatistics`' moments of z = (1, r, g), with
+w = 1 and with w = 1/‖r‖², so that a prior can be thrown away and fitted again, and two machines' sums add up.
+
+The weight is ŵ(r) = φ·x̄/‖r‖² + (1 − φ), x̄ the mean of ‖r‖²: φ = 1 is the paper's (noise that grows with the reward, since it is
+the preference that varies), φ = 0 a plain regression. φ itself is fitted: it is the elasticity of the noise's variance in
+‖r‖², which both kinds of moments together tell.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pamo.compiling import count_of, dimensions, inlined, kernel
+from pamo.errors import InputError
+from pamo.statistics import UserStatistics
+
+Floats = npt.NDArray[np.float64]
+
+NOISE, PRIOR_ROUNDS, RIDGE, BIAS_RIDGE, BIAS_MEAN, PLAIN, PAPER, COUNT = range(8)
+"""Places in `Population.numbers`."""
+
+ITERATIONS = 10
+"""Of expectation and maximisation. From a start that the sums give, so that the prior is a function of the sums."""
+PRIOR_USERS = 1.0
+"""How many users' worth the first guess of τ² counts: with one user there is nobody to learn it from."""
+PRIOR_LEVELS = 0.5
+"""How many users' worth the first guess of m counts: all objectives weighing alike."""
+PRIOR_SAMPLES = 10.0
+"""How many rounds' worth φ = ½ counts."""
+NOISE_ROUNDS = 3.0
+"""How many rounds' worth the noise that all users have in common counts for one of them."""
+_LEAST = 1e-12
+_SWEEPS = 100
+
+
+class Population(NamedTuple):
+    """What is known of users in general.
+
+    mean: m, (D,). numbers: σ², the rounds that it counts for, λ = σ²/τ², the same for the bias (below 0 for none),
+    the bias's mean, the weights of the moments with w = 1 and with w = 1/‖r‖², and the rounds that it was fitted to.
+    """
+
+    mean: Floats
+    numbers: Floats
+
+
+@kernel
+def start_population(population: Population, level: float, ridge: float, weight: float) -> None:
+    """Write what is assumed before anything was seen: all objectives weigh alike, and the paper's weights."""
+    population.mean.fill(level)
+    population.numbers.fill(0.0)
+    population.numbers[RIDGE] = ridge
+    population.numbers[BIAS_RIDGE] = -1.0
+    population.numbers[PAPER] = weight
+
+
+@inlined
+def add_moments(moments: Floats, row: int, weight: float, reward: Floats, overall: float, dims: Any) -> None:
+    """Add w·z·zᵀ to a row's moments, on and below the diagonal alone."""
+    last = count_of(dims) + 1
+    moments[row, 0, 0] += weight
+    moments[row, last, 0] += weight * overall
+    moments[row, last, last] += weight * overall * overall
+    for d in range(count_of(dims)):
+        scaled = weight * reward[d]
+        moments[row, d + 1, 0] += scaled
+        moments[row, last, d + 1] += scaled * overall
+        for e in range(d + 1):
+            moments[row, d + 1, e + 1] += scaled * reward[e]
+
+
+@inlined
+def _hold_positive(preference: Floats, root: Floats, n: int, room: Floats, dims: Any) -> None:
+    """Move ĉ to the nearest point, in V, whose entries are all at least 0: coordinate ascent on the multipliers."""
+    objectives = count_of(dims)
+    for d in range(objectives):
+        room[0, d] = 0.0  # the multipliers
+    for _ in range(_SWEEPS):
+        moved = 0.0
+        for d in range(objectives):
+            diagonal = 0.0  # of V⁻¹ = RᵀR
+            for k in range(d, objectives):
+                diagonal += root[n, k, d] * root[n, k, d]
+            step = max(-room[0, d], -preference[n, d] / diagonal)
+            room[0, d] += step
+            moved = max(moved, abs(step) * diagonal)
+            for e in range(objectives):
+                along = 0.0
+                for k in range(max(d, e), objectives):
+                    along += root[n, k, d] * root[n, k, e]
+                preference[n, e] += step * along
+        if moved < _LEAST:
+            break
+    for d in range(objectives):
+        preference[n, d] = max(preference[n, d], 0.0)
+
+
+@inlined
+def solve_user(
+    preference: Floats,
+    root: Floats,
+    n: int,
+    plain: Floats,
+    weighted: Floats,
+    row: int,
+    population: Population,
+    non_negative: bool,
+    room: Floats,
+    dims: Any,
+) -> float:
+    """Write user n's ĉ, and R with V⁻¹ = RᵀR (below the diagonal), from the moments in `row`; return the squares left over.
+
+    V = λI + Σŵ·r·rᵀ, a bias of the user's own, where there is one, being integrated out. ĉ = V⁻¹(λm + Σŵ·g·r). The squares
+    are the least of Σŵ(g − c·r)² + λ‖c − m‖². `room` is scratch of 3 rows of D.
+    """
+    objectives = count_of(dims)
+    last = objectives + 1
+    numbers, mean = population.numbers, population.mean
+    one, two, ridge = numbers[PLAIN], numbers[PAPER], numbers[RIDGE]
+    squares = one * plain[row, last, last] + two * weighted[row, last, last]
+    share, target = 0.0, 0.0
+    if numbers[BIAS_RIDGE] >= 0.0:
+        pull = numbers[BIAS_RIDGE] * numbers[BIAS_MEAN]
+        share = 1.0 / (one * plain[row, 0, 0] + two * weighted[row, 0, 0] + numbers[BIAS_RIDGE])
+        target = one * plain[row, last, 0] + two * weighted[row, last, 0] + pull
+        squares += pull * numbers[BIAS_MEAN] - target * target * share
+    for d in range(objectives):
+        room[1, d] = one * plain[row, d + 1, 0] + two * weighted[row, d + 1, 0]
+        room[2, d] = one * plain[row, last, d + 1] + two * weighted[row, last, d + 1]
+        room[2, d] += ridge * mean[d] - room[1, d] * target * share
+        squares += ridge * mean[d] * mean[d]
+    # The Cholesky factor L of V, row by row, into R's place, with 1/L on its diagonal; then L's inverse over it.
+    for d in range(objectives):
+        for e in range(d + 1):
+            entry = one * plain[row, d + 1, e + 1] + two * weighted[row, d + 1, e + 1]
+            entry -= room[1, d] * room[1, e] * share
+            if d == e:
+                entry += ridge
+            for k in range(e):
+                entry -= root[n, d, k] * root[n, e, k]
+            if d == e:
+                root[n, d, d] = 1.0 / math.sqrt(max(entry, _LEAST * ridge))
+            else:
+                root[n, d, e] = entry * root[n, e, e]
+    for e in range(objectives):
+        for d in range(e + 1, objectives):
+            entry = 0.0
+            for k in range(e, d):
+                entry -= root[n, d, k] * root[n, k, e]
+            root[n, d, e] = entry * root[n, d, d]
+    for d in range(objectives):
+        along = 0.0
+        for e in range(d + 1):
+            along += root[n, d, e] * room[2, e]
+        room[0, d] = along
+        squares -= along * along
+    lowest = 0.0
+    for d in range(objectives):
+        entry = 0.0
+        for e in range(d, objectives):
+            entry += root[n, e, d] * room[0, e]
+        preference[n, d] = entry
+        lowest = min(lowest, entry)
+    if non_negative and lowest < 0.0:
+        _hold_positive(preference, root, n, room, dims)
+    return float(max(squares, 0.0))
+
+
+@inlined
+def noise_of(squares: float, rounds: float, population: Population) -> float:
+    """The variance of a user's noise: the user's own squares, and a few rounds' worth of what is common."""
+    prior = population.numbers[PRIOR_ROUNDS]
+    return (squares + prior * population.numbers[NOISE]) / max(rounds + prior, 1.0)
+
+
+@inlined
+def _misfit(moments: Floats, row: int, bias: float, preference: Floats, dims: Any) -> float:
+    """Σw(g − b − c·r)² from the moments."""
+    objectives = count_of(dims)
+    last = objectives + 1
+    total = moments[row, last, last] + bias * (bias * moments[row, 0, 0] - 2.0 * moments[row, last, 0])
+    for d in range(objectives):
+        along = 2.0 * (bias * moments[row, d + 1, 0] - moments[row, last, d + 1])
+        along += preference[0, d] * moments[row, d + 1, d + 1]
+        for e in range(d):
+            along += 2.0 * preference[0, e] * moments[row, d + 1, e + 1]
+        total += preference[0, d] * along
+    return max(total, 0.0)
+
+
+@kernel
+def fit_population(
+    population: Population, plain: Floats, weighted: Floats, with_bias: bool, elasticity: float, dims: Any
+) -> None:
+    """Fit the prior to all users' moments by expectation and maximisation; φ too where `elasticity` is below 0."""
+    objectives, users = count_of(dims), len(plain)
+    last = objectives + 1
+    rounds, directed, lengths, inverses = 0.0, 0.0, 0.0, 0.0  # Σ1, the same where r ≠ 0, Σ‖r‖², Σ1/‖r‖²
+    for n in range(users):
+        rounds += plain[n, 0, 0]
+        inverses += weighted[n, 0, 0]
+        for d in range(objectives):
+            lengths += plain[n, d + 1, d + 1]
+            directed += weighted[n, d + 1, d + 1]
+    if directed == 0.0:
+        return
+    numbers, mean = population.numbers, population.mean
+    typical = lengths / rounds
+    phi = elasticity if elasticity >= 0.0 else 0.5
+    one, two = 1.0 - phi, phi * typical
+    squares, moment, total, size = 0.0, 0.0, 0.0, 0.0
+    for n in range(users):
+        squares += one * plain[n, last, last] + two * weighted[n, last, last]
+        for d in range(objectives):
+            moment += one * plain[n, last, d + 1] + two * weighted[n, last, d + 1]
+            for e in range(d + 1):
+                entry = one * plain[n, d + 1, e + 1] + two * weighted[n, d + 1, e + 1]
+                total += entry if e == d else 2.0 * entry
+                size += entry if e == d else 0.0
+    level = moment / total if total > _LEAST * size else 0.0  # all objectives weighing alike, how much each
+    scale = max(squares / size, 1e-300)  # the mean of (g/‖r‖)²
+    first = scale / objectives
+    spread, noise = scale, max(squares - level * moment, _LEAST * squares + 1e-300) / rounds
+    bias_mean, bias_spread = 0.0, first * typical
+    mean.fill(level)
+    preference, root = np.empty((1, objectives)), np.zeros((1, objectives, objectives))
+    room, sums = np.empty((3, objectives)), np.empty(objectives)
+    for _ in range(ITERATIONS):
+        numbers[RIDGE], numbers[PLAIN], numbers[PAPER] = noise / spread, one, two
+        numbers[BIAS_RIDGE], numbers[BIAS_MEAN] = (noise / bias_spread if with_bias else -1.0), bias_mean
+        sums.fill(0.0)
+        active, sizes, traces, misfit, freedom = 0.0, 0.0, 0.0, 0.0, 0.0
+        plain_misfit, paper_misfit, biases, bias_squares, bias_traces = 0.0, 0.0, 0.0, 0.0, 0.0
+        for n in range(users):
+            if plain[n, 0, 0] == 0.0:
+                continue
+            active += 1.0
+            solve_user(preference, root, 0, plain, weighted, n, population, False, room, dims)
+            trace, bias = 0.0, 0.0
+            for d in range(objectives):
+                sums[d] += preference[0, d]
+                sizes += preference[0, d] * preference[0, d]
+                for e in range(d + 1):
+                    trace += root[0, d, e] * root[0, d, e]
+            freedom += objectives - numbers[RIDGE] * trace
+            traces += trace
+            if with_bias:
+                corner = one * plain[n, 0, 0] + two * weighted[n, 0, 0] + numbers[BIAS_RIDGE]
+                bias = one * plain[n, last, 0] + two * weighted[n, last, 0] + numbers[BIAS_RIDGE] * bias_mean
+                across = 0.0
+                for d in range(objectives):
+                    bias -= room[1, d] * preference[0, d]
+                    along = 0.0
+                    for e in range(d + 1):
+                        along += root[0, d, e] * room[1, e]
+                    across += along * along
+                bias /= corner
+                trace = (1.0 + across / corner) / corner
+                freedom += 1.0 - numbers[BIAS_RIDGE] * trace
+                biases += bias
+                bias_squares += bias * bias
+                bias_traces += trace
+            own_plain = _misfit(plain, n, bias, preference, dims)
+            own_paper = _misfit(weighted, n, bias, preference, dims)
+            misfit += one * own_plain + two * own_paper
+            plain_misfit += own_plain
+            paper_misfit += own_paper
+        distance = sizes
+        for d in range(objectives):
+            mean[d] = (PRIOR_LEVELS * level + sums[d]) / (PRIOR_LEVELS + active)
+            distance += mean[d] * (active * mean[d] - 2.0 * sums[d]) + PRIOR_LEVELS * (mean[d] - level) ** 2
+        spread = ((max(distance, 0.0) + noise * traces) / objectives + PRIOR_USERS * first) / (active + PRIOR_USERS)
+        if with_bias:
+            bias_mean = biases / (PRIOR_LEVELS + active)
+            away = bias_squares + bias_mean * (active * bias_mean - 2.0 * biases) + PRIOR_LEVELS * bias_mean**2
+            bias_spread = max(away, 0.0) + noise * bias_traces + PRIOR_USERS * first * typical
+            bias_spread /= active + PRIOR_USERS
+        counted = (1.0 - phi) * rounds + phi * directed
+        noise = max((misfit + noise * freedom) / counted, _LEAST * scale * typical + 1e-300)
+        determinant = rounds * directed - lengths * inverses
+        if elasticity < 0.0 and -determinant > 1e-9 * rounds * directed:
+            # The noise's variance as α + β‖r‖²: both kinds of misfit have their expectations in α and β.
+            constant = max((plain_misfit * directed - lengths * paper_misfit) / determinant, 0.0)
+            slope = max((rounds * paper_misfit - inverses * plain_misfit) / determinant, 0.0) * typical
+            if constant + slope > 0.0:
+                fitted = slope / (constant + slope)
+                phi = (rounds * fitted + PRIOR_SAMPLES * 0.5) / (rounds + PRIOR_SAMPLES)
+                one, two = 1.0 - phi, phi * typical
+    numbers[RIDGE], numbers[PLAIN], numbers[PAPER] = noise / spread, one, two
+    numbers[BIAS_RIDGE], numbers[BIAS_MEAN] = (noise / bias_spread if with_bias else -1.0), bias_mean
+    numbers[NOISE], numbers[PRIOR_ROUNDS], numbers[COUNT] = noise, NOISE_ROUNDS, rounds
+
+
+def empty_population(objectives: int, *, ridge: float = 1.0) -> Population:
+    """Return what is assumed of users before anything was seen: 1/D each, and the paper's weights.
+
+    >>> empty_population(4).mean.tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    if objectives < 1 or not ridge > 0:
+        raise InputError(f"expected at least one objective and ridge > 0, got {objectives} and {ridge}")
+    population = Population(mean=np.empty(objectives), numbers=np.empty(8))
+    start_population(population, 1.0 / objectives, ridge, float(objectives))
+    return population
+
+
+def population_of(
+    users: UserStatistics, *, bias: bool = False, elasticity: float | None = None, ridge: float = 1.0
+) -> Population:
+    """Return the prior that these users' sums say a user has who is new.
+
+    bias: whether users have one of their own. elasticity: φ of the weights, by default fitted.
+
+    >>> users = UserStatistics.zeros(users=2, objectives=2)
+    >>> users.observe([0, 0, 1, 1], [[1, 0], [0, 1], [1, 0], [0, 1]], overall=[0.9, 0.3, 0.7, 0.1])
+    >>> population_of(users).mean.round(2).tolist()
+    [0.73, 0.27]
+    """
+    if elasticity is not None and not 0.0 <= elasticity <= 1.0:
+        raise InputError(f"expected elasticity between 0 and 1, or none to fit it, got {elasticity}")
+    population = empty_population(users.objectives, ridge=ridge)
+    fitted = -1.0 if elasticity is None else float(elasticity)
+    fit_population(population, users.plain, users.weighted, bias, fitted, dimensions(users.objectives))
+    return population
