@@ -15,6 +15,7 @@
 from pamo import environments, policies
 from pamo._version import __version__
 from pamo.errors import InputError, PamoError
+from pamo.policies import recommended
 from pamo.simulation import Result, simulate
 
-__all__ = ["InputError", "PamoError", "Result", "__version__", "environments", "policies", "simulate"]
+__all__ = ["InputError", "PamoError", "Result", "__version__", "environments", "policies", "recommended", "simulate"]

@@ -9,8 +9,9 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from pamo.compiling import count_of, inlined
+from pamo.compiling import count_of, dimensions, inlined
 from pamo.errors import InputError
+from pamo.sharing import Population, empty_population, population_of, solve_users
 from pamo.statistics import ArmStatistics, UserStatistics
 
 Floats = npt.NDArray[np.float64]
@@ -50,11 +51,12 @@ def update_ridge(
     noise: float,
     gain: Floats,
     dims: object,
-) -> None:
+) -> float:
     """Take one sample into user n's V⁻¹ and ĉ = V⁻¹b by a rank-one step (Alg. 1, updating lines).
 
     V ← V + w·r·rᵀ and b ← b + w·g·r, without V or b: O(D²) in place of O(D³). noise is 1/w. Of the symmetric V⁻¹
-    only the triangle on and below the diagonal is kept. `gain` is scratch of length D.
+    only the triangle on and below the diagonal is kept. `gain` is scratch of length D. Returns what the sample adds to
+    the squares that are left over, the least of Σw(g − c·r)² and the ridge.
     """
     objectives = count_of(dims)
     denominator = noise
@@ -72,6 +74,7 @@ def update_ridge(
         preference[n, d] += scaled * residual
         for e in range(d + 1):
             inverse_gram[n, d, e] -= scaled * gain[e]
+    return float(residual * residual * scale)
 
 
 # The same, from the sums, for many arms or users at once.
@@ -117,6 +120,19 @@ def reward_means(arms: ArmStatistics) -> Floats:
     return arms.objective_sum / np.maximum(arms.objective_count, 1.0)
 
 
+def reward_scatters(arms: ArmStatistics) -> Floats:
+    """Return Σ(r − r̂)(r − r̂)ᵀ of each arm and, in a last row, of all arms together, (arms + 1, D, D).
+
+    >>> arms = ArmStatistics.zeros(arms=1, objectives=1)
+    >>> arms.observe([0, 0], [[0.2], [0.6]])
+    >>> reward_scatters(arms).round(3).ravel().tolist()
+    [0.08, 0.08]
+    """
+    means = arms.reward_sum / np.maximum(arms.pulls, 1.0)[:, None]
+    scatter = arms.moments[:, 1:-1, 1:-1] - arms.pulls[:, None, None] * means[:, :, None] * means[:, None, :]
+    return np.concatenate([scatter, scatter.sum(axis=0, keepdims=True)])
+
+
 def overall_means(arms: ArmStatistics) -> Floats:
     """Return ḡ, (arms,): the mean overall score of each arm from all users, and 0 where there is none."""
     return arms.overall_sum / np.maximum(arms.overall_pulls, 1.0)
@@ -146,9 +162,9 @@ class Estimate:
     weighted: whether the ridge weighs a sample by ω/‖r‖² (the paper's) or by 1. ridge: λ. omega: ω.
     first: each entry of ĉ before the user's first round.
 
-    shared: whether the ridge is towards what all users have in common (`pamo.sharing`), as strong as they are alike; with
-    it, the weights are fitted unless `elasticity` says them (1 is the paper's, 0 plain), and a bias of each user's own
-    may be had. non_negative: whether ĉ is held at 0 or above. Both only for policies that read the spread.
+    shared: whether the ridge is towards what all users have in common (`pamo.sharing`), as strong as they are alike;
+    with it, the weights are fitted unless `elasticity` says them (1 is the paper's, 0 plain), and a bias of each user's
+    own may be had. non_negative: whether ĉ is held at 0 or above. All for policies that read the spread.
     """
 
     kind: Kind
@@ -207,10 +223,16 @@ def ridge_gram(users: UserStatistics, estimate: Estimate) -> Floats:
     return estimate.ridge * np.eye(users.objectives) + moments[:, 1:-1, 1:-1]
 
 
-def preferences(users: UserStatistics, estimate: Estimate, known: npt.ArrayLike | None = None) -> Floats:
+def preferences(
+    users: UserStatistics,
+    estimate: Estimate,
+    known: npt.ArrayLike | None = None,
+    population: Population | None = None,
+) -> Floats:
     """Return ĉ for each user, (users, D), as the estimate says to form it.
 
-    known: the true mean preferences, (users, D), which only the kind KNOWN reads.
+    known: the true mean preferences, (users, D), which only the kind KNOWN reads. population: what users have in
+    common, for a shared estimate; by default these users are what it is fitted to.
 
     >>> users = UserStatistics.zeros(users=1, objectives=2)
     >>> preferences(users, Estimate(kind=Kind.RIDGE, weighted=True, omega=2.0, first=0.5)).tolist()
@@ -230,9 +252,37 @@ def preferences(users: UserStatistics, estimate: Estimate, known: npt.ArrayLike 
         return np.where(count > 0, users.stated_sum / np.maximum(count, 1.0), first)
     if estimate.kind == Kind.NONE:
         return np.full(first.shape, np.nan)
+    if estimate.shared or estimate.non_negative:
+        return regress(users, estimate, population)[0]
     moments = estimate.omega * users.weighted if estimate.weighted else users.plain
     solved = np.linalg.solve(ridge_gram(users, estimate), moments[:, 1:-1, -1:])[..., 0]
     return np.where(users.rounds[:, None] > 0, solved, first)
+
+
+def common_to(users: UserStatistics, estimate: Estimate) -> Population:
+    """Return what these users have in common, as far as the estimate shares anything."""
+    if not estimate.shared:
+        return empty_population(users.objectives, ridge=estimate.ridge)
+    return population_of(users, bias=estimate.bias, elasticity=estimate.elasticity, ridge=estimate.ridge)
+
+
+def regress(
+    users: UserStatistics, estimate: Estimate, population: Population | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Return ĉ, (users, D), V⁻¹, (users, D, D), and the noise's variance σ̂², (users,), of a ridge with a prior.
+
+    >>> users = UserStatistics.zeros(users=2, objectives=2)
+    >>> users.observe([0, 0], [[1, 0], [0, 1]], overall=[0.9, 0.3])
+    >>> regress(users, Estimate(kind=Kind.RIDGE, shared=True))[0].round(1).tolist()  # the second is new
+    [[0.9, 0.3], [0.8, 0.4]]
+    """
+    count, objectives = len(users.rounds), users.objectives
+    prior = common_to(users, estimate) if population is None else population
+    center, inverse, noise = np.empty((count, objectives)), np.zeros((count, objectives, objectives)), np.empty(count)
+    solve_users(
+        center, inverse, noise, users.plain, users.weighted, prior, estimate.non_negative, dimensions(objectives)
+    )
+    return center, inverse + np.tril(inverse, -1).transpose(0, 2, 1), noise
 
 
 def confidence_set(

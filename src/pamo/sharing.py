@@ -1,12 +1,12 @@
 """What all users' sums say of one user: a prior for preferences, fitted to everybody, and each user's estimate with it.
 
 The model: user n's preference is c_n = m + a deviation of variance τ² in each objective; an overall score is
-g = b_n + c_n·r + noise, of variance σ²/ŵ(r). Everything is a function of `UserStatistics`' moments of z = (1, r, g), with
-w = 1 and with w = 1/‖r‖², so that a prior can be thrown away and fitted again, and two machines' sums add up.
+g = b_n + c_n·r + noise, of variance σ²/ŵ(r). Everything is a function of `UserStatistics`' moments of z = (1, r, g),
+with w = 1 and with w = 1/‖r‖², so that a prior can be thrown away and fitted again, and two machines' sums add up.
 
-The weight is ŵ(r) = φ·x̄/‖r‖² + (1 − φ), x̄ the mean of ‖r‖²: φ = 1 is the paper's (noise that grows with the reward, since it is
-the preference that varies), φ = 0 a plain regression. φ itself is fitted: it is the elasticity of the noise's variance in
-‖r‖², which both kinds of moments together tell.
+The weight is ŵ(r) = φ·x̄/‖r‖² + (1 − φ), x̄ the mean of ‖r‖²: φ = 1 is the paper's (noise that grows with the reward,
+since it is the preference that varies), φ = 0 a plain regression. φ itself is fitted: it is the elasticity of the
+noise's variance in ‖r‖², which both kinds of moments together tell.
 """
 
 from __future__ import annotations
@@ -62,22 +62,30 @@ def start_population(population: Population, level: float, ridge: float, weight:
 
 
 @inlined
-def add_moments(moments: Floats, row: int, weight: float, reward: Floats, overall: float, dims: Any) -> None:
-    """Add w·z·zᵀ to a row's moments, on and below the diagonal alone."""
+def add_moments(
+    plain: Floats, weighted: Floats, row: int, weight: float, reward: Floats, overall: float, dims: Any
+) -> None:
+    """Add z·zᵀ to a row of the one and w·z·zᵀ to a row of the other, on and below the diagonal alone."""
     last = count_of(dims) + 1
-    moments[row, 0, 0] += weight
-    moments[row, last, 0] += weight * overall
-    moments[row, last, last] += weight * overall * overall
+    plain[row, 0, 0] += 1.0
+    weighted[row, 0, 0] += weight
+    plain[row, last, 0] += overall
+    weighted[row, last, 0] += weight * overall
+    plain[row, last, last] += overall * overall
+    weighted[row, last, last] += weight * overall * overall
     for d in range(count_of(dims)):
         scaled = weight * reward[d]
-        moments[row, d + 1, 0] += scaled
-        moments[row, last, d + 1] += scaled * overall
+        plain[row, d + 1, 0] += reward[d]
+        weighted[row, d + 1, 0] += scaled
+        plain[row, last, d + 1] += reward[d] * overall
+        weighted[row, last, d + 1] += scaled * overall
         for e in range(d + 1):
-            moments[row, d + 1, e + 1] += scaled * reward[e]
+            plain[row, d + 1, e + 1] += reward[d] * reward[e]
+            weighted[row, d + 1, e + 1] += scaled * reward[e]
 
 
 @inlined
-def _hold_positive(preference: Floats, root: Floats, n: int, room: Floats, dims: Any) -> None:
+def _hold_positive(preference: Floats, n: int, root: Floats, room: Floats, dims: Any) -> None:
     """Move ĉ to the nearest point, in V, whose entries are all at least 0: coordinate ascent on the multipliers."""
     objectives = count_of(dims)
     for d in range(objectives):
@@ -87,14 +95,14 @@ def _hold_positive(preference: Floats, root: Floats, n: int, room: Floats, dims:
         for d in range(objectives):
             diagonal = 0.0  # of V⁻¹ = RᵀR
             for k in range(d, objectives):
-                diagonal += root[n, k, d] * root[n, k, d]
+                diagonal += root[k, d] * root[k, d]
             step = max(-room[0, d], -preference[n, d] / diagonal)
             room[0, d] += step
             moved = max(moved, abs(step) * diagonal)
             for e in range(objectives):
                 along = 0.0
                 for k in range(max(d, e), objectives):
-                    along += root[n, k, d] * root[n, k, e]
+                    along += root[k, d] * root[k, e]
                 preference[n, e] += step * along
         if moved < _LEAST:
             break
@@ -105,8 +113,8 @@ def _hold_positive(preference: Floats, root: Floats, n: int, room: Floats, dims:
 @inlined
 def solve_user(
     preference: Floats,
-    root: Floats,
     n: int,
+    root: Floats,
     plain: Floats,
     weighted: Floats,
     row: int,
@@ -115,10 +123,10 @@ def solve_user(
     room: Floats,
     dims: Any,
 ) -> float:
-    """Write user n's ĉ, and R with V⁻¹ = RᵀR (below the diagonal), from the moments in `row`; return the squares left over.
+    """Write user n's ĉ, and R with V⁻¹ = RᵀR (on and below the diagonal), from a row of the moments.
 
-    V = λI + Σŵ·r·rᵀ, a bias of the user's own, where there is one, being integrated out. ĉ = V⁻¹(λm + Σŵ·g·r). The squares
-    are the least of Σŵ(g − c·r)² + λ‖c − m‖². `room` is scratch of 3 rows of D.
+    V = λI + Σŵ·r·rᵀ, a bias of the user's own, where there is one, being integrated out. ĉ = V⁻¹(λm + Σŵ·g·r).
+    Returns the squares left over, the least of Σŵ(g − c·r)² + λ‖c − m‖². `room` is scratch of 3 rows of D.
     """
     objectives = count_of(dims)
     last = objectives + 1
@@ -144,40 +152,57 @@ def solve_user(
             if d == e:
                 entry += ridge
             for k in range(e):
-                entry -= root[n, d, k] * root[n, e, k]
+                entry -= root[d, k] * root[e, k]
             if d == e:
-                root[n, d, d] = 1.0 / math.sqrt(max(entry, _LEAST * ridge))
+                root[d, d] = 1.0 / math.sqrt(max(entry, _LEAST * ridge))
             else:
-                root[n, d, e] = entry * root[n, e, e]
+                root[d, e] = entry * root[e, e]
     for e in range(objectives):
         for d in range(e + 1, objectives):
             entry = 0.0
             for k in range(e, d):
-                entry -= root[n, d, k] * root[n, k, e]
-            root[n, d, e] = entry * root[n, d, d]
+                entry -= root[d, k] * root[k, e]
+            root[d, e] = entry * root[d, d]
     for d in range(objectives):
         along = 0.0
         for e in range(d + 1):
-            along += root[n, d, e] * room[2, e]
+            along += root[d, e] * room[2, e]
         room[0, d] = along
         squares -= along * along
     lowest = 0.0
     for d in range(objectives):
         entry = 0.0
         for e in range(d, objectives):
-            entry += root[n, e, d] * room[0, e]
+            entry += root[e, d] * room[0, e]
         preference[n, d] = entry
         lowest = min(lowest, entry)
     if non_negative and lowest < 0.0:
-        _hold_positive(preference, root, n, room, dims)
+        _hold_positive(preference, n, root, room, dims)
     return float(max(squares, 0.0))
+
+
+@inlined
+def write_inverse(inverse_gram: Floats, n: int, root: Floats, dims: Any) -> None:
+    """Write V⁻¹ = RᵀR, on and below the diagonal."""
+    for d in range(count_of(dims)):
+        for e in range(d + 1):
+            total = 0.0
+            for k in range(d, count_of(dims)):
+                total += root[k, d] * root[k, e]
+            inverse_gram[n, d, e] = total
+
+
+@inlined
+def weight_of(square: float, population: Population) -> float:
+    """ŵ(r) for ‖r‖² > 0."""
+    return float(population.numbers[PLAIN] + population.numbers[PAPER] / square)
 
 
 @inlined
 def noise_of(squares: float, rounds: float, population: Population) -> float:
     """The variance of a user's noise: the user's own squares, and a few rounds' worth of what is common."""
     prior = population.numbers[PRIOR_ROUNDS]
-    return (squares + prior * population.numbers[NOISE]) / max(rounds + prior, 1.0)
+    return float((squares + prior * population.numbers[NOISE]) / max(rounds + prior, 1.0))
 
 
 @inlined
@@ -192,7 +217,7 @@ def _misfit(moments: Floats, row: int, bias: float, preference: Floats, dims: An
         for e in range(d):
             along += 2.0 * preference[0, e] * moments[row, d + 1, e + 1]
         total += preference[0, d] * along
-    return max(total, 0.0)
+    return float(max(total, 0.0))
 
 
 @kernel
@@ -230,7 +255,7 @@ def fit_population(
     spread, noise = scale, max(squares - level * moment, _LEAST * squares + 1e-300) / rounds
     bias_mean, bias_spread = 0.0, first * typical
     mean.fill(level)
-    preference, root = np.empty((1, objectives)), np.zeros((1, objectives, objectives))
+    preference, root = np.empty((1, objectives)), np.zeros((objectives, objectives))
     room, sums = np.empty((3, objectives)), np.empty(objectives)
     for _ in range(ITERATIONS):
         numbers[RIDGE], numbers[PLAIN], numbers[PAPER] = noise / spread, one, two
@@ -242,13 +267,13 @@ def fit_population(
             if plain[n, 0, 0] == 0.0:
                 continue
             active += 1.0
-            solve_user(preference, root, 0, plain, weighted, n, population, False, room, dims)
+            solve_user(preference, 0, root, plain, weighted, n, population, False, room, dims)
             trace, bias = 0.0, 0.0
             for d in range(objectives):
                 sums[d] += preference[0, d]
                 sizes += preference[0, d] * preference[0, d]
                 for e in range(d + 1):
-                    trace += root[0, d, e] * root[0, d, e]
+                    trace += root[d, e] * root[d, e]
             freedom += objectives - numbers[RIDGE] * trace
             traces += trace
             if with_bias:
@@ -259,7 +284,7 @@ def fit_population(
                     bias -= room[1, d] * preference[0, d]
                     along = 0.0
                     for e in range(d + 1):
-                        along += root[0, d, e] * room[1, e]
+                        along += root[d, e] * room[1, e]
                     across += along * along
                 bias /= corner
                 trace = (1.0 + across / corner) / corner
@@ -296,6 +321,25 @@ def fit_population(
     numbers[RIDGE], numbers[PLAIN], numbers[PAPER] = noise / spread, one, two
     numbers[BIAS_RIDGE], numbers[BIAS_MEAN] = (noise / bias_spread if with_bias else -1.0), bias_mean
     numbers[NOISE], numbers[PRIOR_ROUNDS], numbers[COUNT] = noise, NOISE_ROUNDS, rounds
+
+
+@kernel
+def solve_users(
+    preference: Floats,
+    inverse_gram: Floats,
+    noise: Floats,
+    plain: Floats,
+    weighted: Floats,
+    population: Population,
+    non_negative: bool,
+    dims: Any,
+) -> None:
+    """Write every user's ĉ, V⁻¹ (on and below the diagonal) and σ̂² from the moments and the prior."""
+    root, room = np.zeros((count_of(dims), count_of(dims))), np.empty((3, count_of(dims)))
+    for n in range(len(plain)):
+        squares = solve_user(preference, n, root, plain, weighted, n, population, non_negative, room, dims)
+        write_inverse(inverse_gram, n, root, dims)
+        noise[n] = noise_of(squares, plain[n, 0, 0], population)
 
 
 def empty_population(objectives: int, *, ridge: float = 1.0) -> Population:

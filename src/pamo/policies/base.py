@@ -56,14 +56,18 @@ class Arms(NamedTuple):
 
 
 class SpreadArms(NamedTuple):
-    """What is known of the arms, for a kernel that reads how much rewards vary: `Arms`, and two more."""
+    """What is known of the arms from all users, for a kernel that reads how much rewards vary."""
 
     pulls: Floats
+    """N_i, (arms,)."""
     width: Floats
+    """1/√max(N_i, 1), (arms,)."""
+    log_pulls: Floats
+    """log max(N_i, 1), (arms,)."""
     reward_mean: Floats
-    overall_mean: Floats
+    """r̂_i, (arms, D); 0 before the first pull."""
     scatter: Floats
-    """Σ(r − r̂)(r − r̂)ᵀ of each arm and, in a last row, of all together, (arms + 1, D, D): only on and below the diagonal."""
+    """Σ(r − r̂)(r − r̂)ᵀ of each arm and, in a last row, of all together, (arms + 1, D, D): on and below the diagonal."""
     freedom: Floats
     """Σ(N_i − 1) over the arms that were pulled, (1,)."""
 
@@ -86,8 +90,8 @@ class SpreadUsers(NamedTuple):
 
     preference: Floats
     """ĉ^n, (users, D)."""
-    root: Floats
-    """R with (V^n)⁻¹ = RᵀR, (users, D, D), where `estimate` is a shared ridge: only on and below the diagonal."""
+    inverse_gram: Floats
+    """(V^n)⁻¹, (users, D, D), where `estimate` is a ridge: only on and below the diagonal, d ≥ e."""
     noise: Floats
     """σ̂², (users,): the variance of the regression's noise."""
 
@@ -100,7 +104,7 @@ class Run(NamedTuple):
     stream: Stream
     """For kernels that draw."""
     scratch: Floats
-    """A square of max(offer, D) a side, to be used freely, by arms or by objectives: kernels do not allocate."""
+    """A square of max(offer, D) a side, one more where the spread is read, to be used freely: no kernel allocates."""
 
 
 class Shape(NamedTuple):
@@ -201,7 +205,7 @@ def kernel_signature(objectives: int, reads_spread: bool = False) -> Any:
     arms: Any = types.NamedTuple((_array(1), _array(1), _array(2), _array(1)), Arms)
     users: Any = types.NamedTuple((_array(2), _array(3), _array(2), _array(2)), Users)
     if reads_spread:
-        arms = types.NamedTuple((_array(1), _array(1), _array(2), _array(1), _array(3), _array(1)), SpreadArms)
+        arms = types.NamedTuple((_array(1), _array(1), _array(1), _array(2), _array(3), _array(1)), SpreadArms)
         users = types.NamedTuple((_array(2), _array(3), _array(1)), SpreadUsers)
     return types.void(
         _array(1),

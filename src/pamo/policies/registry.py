@@ -37,7 +37,7 @@ REGISTRY: dict[str, type[Policy]] = {
 
 
 RECOMMENDED = {"hidden": "prucb-hp-v", "stated": "prucb-up-v", "known": "prucb-kp-v"}
-"""Which policy to use where the preference is hidden, stated after each round, or known; docs/which-policy.md says why."""
+"""What to use where the preference is hidden, stated after each round, or known; docs/which-policy.md says why."""
 _ALIASES = {"recommended" if mode == "hidden" else f"recommended-{mode}": name for mode, name in RECOMMENDED.items()}
 
 
@@ -51,7 +51,7 @@ def available() -> tuple[str, ...]:
 
 
 def create(name: str, **hyperparameters: Any) -> Policy:
-    """Return the policy of this id with these hyperparameters, the others being at their defaults (the paper's, if its).
+    """Return the policy of this id with these hyperparameters, the others at their defaults (the paper's, if its).
 
     >>> create("oful", epsilon=0.1)
     Oful(epsilon=0.1, ridge=1.0)

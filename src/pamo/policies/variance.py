@@ -54,21 +54,23 @@ def _value(arms: SpreadArms, i: int, preference: Floats, n: int, dims: Any) -> f
 def _variance(arms: SpreadArms, i: int, preference: Floats, n: int, prior: float, common: float, dims: Any) -> float:
     """ŝ_i²: the arm's own variance of c·r, and `prior` pulls' worth of the one that all arms have in common."""
     own = _spread_along(arms.scatter, i, preference, n, dims)
-    return max((own + prior * common) / (arms.pulls[i] - 1.0 + prior), 0.0)
+    return float(max((own + prior * common) / (arms.pulls[i] - 1.0 + prior), 0.0))
 
 
 @inlined
-def _pulls_of(arms: SpreadArms, offer: Ints) -> float:
+def _log_pulls(arms: SpreadArms, offer: Ints) -> float:
+    """log N, N the pulls of all the arms on offer."""
     total = 0.0
     for j in range(len(offer)):
         total += arms.pulls[offer[j]]
-    return total
+    return math.log(max(total, 1.0))
 
 
 @inlined
-def _reward_bonus(variance: float, pulls: float, together: float, scale: float, few: float) -> float:
-    """√(2ζ·log(N/N_i)·(1 + ν/N_i)·ŝ²/N_i), N the pulls of all the arms on offer."""
-    return math.sqrt(2.0 * scale * math.log(max(together / pulls, 1.0)) * (1.0 + few / pulls) * variance / pulls)
+def _reward_bonus(arms: SpreadArms, i: int, variance: float, log_pulls: float, scale: float, few: float) -> float:
+    """√(2ζ·log(N/N_i)·(1 + ν/N_i)·ŝ²/N_i)."""
+    share = arms.width[i] * arms.width[i]  # 1/N_i
+    return math.sqrt(2.0 * scale * (log_pulls - arms.log_pulls[i]) * (1.0 + few * share) * variance * share)
 
 
 @kernel
@@ -81,22 +83,23 @@ def _score_hidden_v(
         run.hyperparameters[2],
         run.hyperparameters[3],
     )
-    common, together = _common_variance(arms, users.preference, n, dims), _pulls_of(arms, offer)
+    common, log_pulls = _common_variance(arms, users.preference, n, dims), _log_pulls(arms, offer)
     radius = math.sqrt(2.0 * preference_scale * math.log(t) * users.noise[n])
     for j in range(len(offer)):
         i = offer[j]
         if arms.pulls[i] == 0.0:
             scores[j] = np.inf
             continue
-        square = 0.0  # ‖r̂‖² in V⁻¹ = RᵀR
+        value, square = 0.0, 0.0  # square: ‖r̂‖² in V⁻¹, from the triangle that is kept of it
         for d in range(count_of(dims)):
-            along = 0.0
-            for e in range(d + 1):
-                along += users.root[n, d, e] * arms.reward_mean[i, e]
-            square += along * along
+            value += users.preference[n, d] * arms.reward_mean[i, d]
+            row = users.inverse_gram[n, d, d] * arms.reward_mean[i, d]
+            for e in range(d):
+                row += 2.0 * users.inverse_gram[n, d, e] * arms.reward_mean[i, e]
+            square += arms.reward_mean[i, d] * row
         variance = _variance(arms, i, users.preference, n, prior, common, dims)
-        bonus = _reward_bonus(variance, arms.pulls[i], together, scale, few)
-        scores[j] = _value(arms, i, users.preference, n, dims) + bonus + radius * math.sqrt(square)
+        bonus = _reward_bonus(arms, i, variance, log_pulls, scale, few)
+        scores[j] = value + bonus + radius * math.sqrt(max(square, 0.0))
 
 
 @kernel
@@ -104,14 +107,14 @@ def _score_estimated_v(
     scores: Floats, offer: Ints, n: int, t: int, arms: SpreadArms, users: SpreadUsers, run: Run, dims: Any
 ) -> None:
     scale, prior, few = run.hyperparameters[0], run.hyperparameters[1], run.hyperparameters[2]
-    common, together = _common_variance(arms, users.preference, n, dims), _pulls_of(arms, offer)
+    common, log_pulls = _common_variance(arms, users.preference, n, dims), _log_pulls(arms, offer)
     for j in range(len(offer)):
         i = offer[j]
         if arms.pulls[i] == 0.0:
             scores[j] = np.inf
         else:
             variance = _variance(arms, i, users.preference, n, prior, common, dims)
-            bonus = _reward_bonus(variance, arms.pulls[i], together, scale, few)
+            bonus = _reward_bonus(arms, i, variance, log_pulls, scale, few)
             scores[j] = _value(arms, i, users.preference, n, dims) + bonus
 
 
@@ -119,17 +122,21 @@ def _score_estimated_v(
 def _draw_posterior(
     scores: Floats, offer: Ints, n: int, t: int, arms: SpreadArms, users: SpreadUsers, run: Run, dims: Any
 ) -> None:
-    objectives = count_of(dims)
+    objectives, room = count_of(dims), run.scratch
     scale, prior, preference_scale = run.hyperparameters[0], run.hyperparameters[1], run.hyperparameters[2]
     width = math.sqrt(preference_scale * users.noise[n])
-    drawn = run.scratch  # row 0: a preference, ĉ + √σ̂²·Rᵀz
+    drawn = objectives  # the row of `room` for a preference, ĉ + √σ̂²·Lz; those before it are for L, with V⁻¹ = LLᵀ
     for d in range(objectives):
-        drawn[0, d] = users.preference[n, d]
-    for d in range(objectives):
+        room[drawn, d] = users.preference[n, d]
+    for e in range(objectives):
         z = width * normal(run.stream)
-        for e in range(d + 1):
-            drawn[0, e] += users.root[n, d, e] * z
-    common = _common_variance(arms, drawn, 0, dims)
+        for d in range(e, objectives):
+            entry = users.inverse_gram[n, d, e]
+            for k in range(e):
+                entry -= room[d, k] * room[e, k]
+            room[d, e] = math.sqrt(max(entry, 0.0)) if d == e else (entry / room[e, e] if room[e, e] > 0.0 else 0.0)
+            room[drawn, d] += room[d, e] * z
+    common = _common_variance(arms, room, drawn, dims)
     for j in range(len(offer)):
         i = offer[j]
         if arms.pulls[i] == 0.0:
@@ -137,8 +144,9 @@ def _draw_posterior(
             continue
         freedom = arms.pulls[i] - 1.0 + prior
         # Normal-Gamma: the variance is drawn, too, so that the value has a Student t of so many degrees of freedom.
-        variance = _variance(arms, i, drawn, 0, prior, common, dims) * freedom / (2.0 * gamma(run.stream, 0.5 * freedom))
-        scores[j] = _value(arms, i, drawn, 0, dims) + math.sqrt(scale * variance) * arms.width[i] * normal(run.stream)
+        shrink = freedom / (2.0 * gamma(run.stream, 0.5 * freedom))
+        variance = scale * shrink * _variance(arms, i, room, drawn, prior, common, dims)
+        scores[j] = _value(arms, i, room, drawn, dims) + math.sqrt(variance) * arms.width[i] * normal(run.stream)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,8 +225,8 @@ class PrucbHpV(_Hidden):
     kernel: ClassVar[Any] = _score_hidden_v
 
     reward_scale: float = 0.3
-    few_pulls: float = 4.0
-    preference_scale: float = 0.05
+    few_pulls: float = 6.0
+    preference_scale: float = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -252,7 +260,7 @@ class PrucbUpV(_Spread):
     kernel: ClassVar[Any] = _score_estimated_v
 
     reward_scale: float = 0.3
-    few_pulls: float = 4.0
+    few_pulls: float = 6.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -293,9 +301,9 @@ class PrucbKpV(PrucbUpV):
 class Prts(_Hidden):
     """Posterior sampling: draw a preference and each arm's value from what is believed of them, and take the best.
 
-    Score: c·r̂_i + s_i·z/√N_i, c drawn from Normal(ĉ, v·σ̂²V⁻¹), s_i² from the arm's posterior (Normal-Gamma, so that the value
-    has a Student t), z from Normal(0, 1); unpulled arms first. Every arm has a chance, so that propensities are above 0
-    (`pamo.policies.propensities`), which learning from logs asks for.
+    Score: c·r̂_i + s_i·z/√N_i, c drawn from Normal(ĉ, σ̂²V⁻¹), s_i² from the arm's posterior (Normal-Gamma, so that the
+    value has a Student t), z from Normal(0, 1); unpulled arms first. Every arm has a chance, so that propensities are
+    above 0 (`pamo.policies.propensities`), which learning from logs asks for.
 
     reward_scale, preference_scale: factors on the two variances, 1 being the posterior's own. prior_pulls: κ, as in
     `PrucbHpV`, and so are ridge, shared, elasticity, bias and non_negative.
@@ -318,9 +326,7 @@ class Prts(_Hidden):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require(
-            self.reward_scale >= 0 and self.preference_scale >= 0, "reward_scale ≥ 0 and preference_scale ≥ 0"
-        )
+        self.require(self.reward_scale >= 0 and self.preference_scale >= 0, "reward_scale ≥ 0 and preference_scale ≥ 0")
 
     def hyperparameters(self, shape: Shape) -> tuple[float, ...]:
         """The reward's factor, κ, and the preference's factor."""

@@ -30,9 +30,9 @@ from pamo.simulation.spread import (
     learn_arm,
     learn_population,
     learn_preference,
-    learn_scatter,
     plain_views,
     wide_forget,
+    wide_learn_arm,
     wide_learn_preference,
     wide_views,
 )
@@ -40,6 +40,7 @@ from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
 
 class Records(NamedTuple):
     """Where the loop writes, a row a trial; all but the pulls are cumulative values at the checkpoints."""
@@ -120,6 +121,8 @@ def _run_trials(
     streams = np.empty((4, 4), dtype=np.uint64)
     instance_stream, stream, policy_stream, spare = streams[0], streams[1], streams[2], streams[3]
     side = max(size, objectives)
+    if spread is not None:
+        side += 1
     run = Run(hyperparameters, policy_stream, np.empty((side, side)))
     scores, offer = np.empty(size), np.arange(size)
     blocks = np.arange(plan.arms // size)
@@ -135,7 +138,7 @@ def _run_trials(
         if plain is not None:
             forget(arms, users, reward_sum, overall_sum, stated_sum, truth, plan)
         if spread is not None:
-            wide_forget(arms, users, sums, reward_sum, overall_sum, stated_sum, truth, plan, dims)
+            wide_forget(arms, users, sums, reward_sum, stated_sum, truth, plan, dims)
         regret.fill(0.0)
         for block in range(len(blocks)):
             blocks[block] = block
@@ -164,16 +167,17 @@ def _run_trials(
                         users.overall_mean[n, arm] += (overall - users.overall_mean[n, arm]) / users.pulls[n, arm]
                 if spread is not None:
                     wide_learn_preference(
-                        spread, users, sums, n, own_t, reward, overall, stated, stated_sum, plan, dims
+                        spread, users, sums, n, own_t, reward, overall, stated, stated_sum, gain, plan, dims
                     )
                 chosen[n], overalls[n] = arm, overall
                 for d in range(objectives):
                     rewards[n, d] = reward[d]
             # Every user chose from the arms as they stood at the round's start.
             for n in range(present):
+                if plain is not None:
+                    learn_arm(arms, chosen[n], n, rewards, overalls[n], reward_sum, overall_sum, dims)
                 if spread is not None:
-                    learn_scatter(arms, chosen[n], n, rewards, dims)
-                learn_arm(arms, chosen[n], n, rewards, overalls[n], reward_sum, overall_sum, dims)
+                    wide_learn_arm(arms, chosen[n], n, rewards, reward_sum, dims)
             if spread is not None:
                 learn_population(spread, users, sums, t, plan, dims)
             if t == checkpoints[place]:

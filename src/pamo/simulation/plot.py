@@ -34,6 +34,10 @@ STYLES: dict[str, tuple[str, Any]] = {
     "s-moss": (_GREEN, _DOTTED),
     "pareto-ucb": (_GREY, "-"),
     "pareto-ts": (_GREY, _MIXED),
+    "prucb-hp-v": (_BLACK, "-"),
+    "prucb-up-v": (_AMBER, "-"),
+    "prucb-kp-v": (_FOREST, _DASHED),
+    "prts": (_GREEN, "-"),
 }
 _LABEL, _LEADER = 9.0, 14.0  # a label's size and its distance from its line, in points
 _UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.policies.base import Policy
-from pamo.simulation.loop import Plan, Records
+from pamo.simulation.loop import Records
+from pamo.simulation.spread import Plan
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

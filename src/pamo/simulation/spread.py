@@ -17,7 +17,17 @@ from numba import types
 from pamo.compiling import count_of, inlined, kernel
 from pamo.estimators import Kind, update_ridge
 from pamo.policies.base import Arms, SpreadArms, SpreadUsers, Users
-from pamo.sharing import Population, add_moments, fit_population, noise_of, solve_user, start_population
+from pamo.sharing import (
+    PLAIN,
+    Population,
+    add_moments,
+    fit_population,
+    noise_of,
+    solve_user,
+    start_population,
+    weight_of,
+    write_inverse,
+)
 from pamo.statistics import LEAST_SQUARE
 
 Floats = npt.NDArray[np.float64]
@@ -61,7 +71,10 @@ class Sums(NamedTuple):
 
     plain: Floats
     weighted: Floats
+    squares: Floats
+    """What each user's regression leaves over, (users,)."""
     population: Population
+    root: Floats
     room: Floats
     due: Floats
     """The round after which the prior is fitted next, (1,)."""
@@ -96,8 +109,8 @@ def wide_views(plan: Plan, objectives: int) -> tuple[SpreadArms, SpreadUsers, Su
     arms = SpreadArms(
         np.empty(plan.arms),
         np.empty(plan.arms),
-        np.empty((plan.arms, objectives)),
         np.empty(plan.arms),
+        np.empty((plan.arms, objectives)),
         np.empty((plan.arms + 1, objectives, objectives)),
         np.empty(1),
     )
@@ -108,7 +121,9 @@ def wide_views(plan: Plan, objectives: int) -> tuple[SpreadArms, SpreadUsers, Su
     sums = Sums(
         np.empty(moments),
         np.empty(moments),
+        np.empty(plan.users),
         Population(np.empty(objectives), np.empty(8)),
+        np.zeros((objectives, objectives)),
         np.empty((3, objectives)),
         np.empty(1),
     )
@@ -123,7 +138,12 @@ def forget(
     arms: Arms, users: Users, reward_sum: Floats, overall_sum: Floats, stated_sum: Floats, truth: Floats, plan: Plan
 ) -> None:
     """Set everything that is learned to the state before the first round (Alg. 1, initialization)."""
-    _forget_arms(arms, reward_sum, overall_sum)
+    arms.pulls.fill(0.0)
+    arms.width.fill(1.0)
+    arms.reward_mean.fill(0.0)
+    arms.overall_mean.fill(0.0)
+    reward_sum.fill(0.0)
+    overall_sum.fill(0.0)
     users.pulls.fill(0.0)
     users.overall_mean.fill(0.0)
     stated_sum.fill(0.0)
@@ -136,43 +156,37 @@ def forget(
                 users.preference[n, d] = truth[n, d]
 
 
-@inlined
-def _forget_arms(arms: Any, reward_sum: Floats, overall_sum: Floats) -> None:
-    arms.pulls.fill(0.0)
-    arms.width.fill(1.0)
-    arms.reward_mean.fill(0.0)
-    arms.overall_mean.fill(0.0)
-    reward_sum.fill(0.0)
-    overall_sum.fill(0.0)
-
-
 @kernel
 def wide_forget(
     arms: SpreadArms,
     users: SpreadUsers,
     sums: Sums,
     reward_sum: Floats,
-    overall_sum: Floats,
     stated_sum: Floats,
     truth: Floats,
     plan: Plan,
     dims: Any,
 ) -> None:
     """Set everything that is learned to the state before the first round."""
-    _forget_arms(arms, reward_sum, overall_sum)
+    arms.pulls.fill(0.0)
+    arms.width.fill(1.0)
+    arms.log_pulls.fill(0.0)
+    arms.reward_mean.fill(0.0)
+    reward_sum.fill(0.0)
     stated_sum.fill(0.0)
     arms.scatter.fill(0.0)
     arms.freedom.fill(0.0)
     sums.plain.fill(0.0)
     sums.weighted.fill(0.0)
+    sums.squares.fill(0.0)
     sums.due[0] = 1.0
     start_population(sums.population, plan.first, plan.ridge, 1.0 / plan.noise)
     users.noise.fill(0.0)
-    users.root.fill(0.0)
+    users.inverse_gram.fill(0.0)
     users.preference.fill(plan.first)
     for n in range(len(truth)):
         for d in range(count_of(dims)):
-            users.root[n, d, d] = 1.0 / math.sqrt(plan.ridge)
+            users.inverse_gram[n, d, d] = 1.0 / plan.ridge
             if plan.kind == _KNOWN:
                 users.preference[n, d] = truth[n, d]
 
@@ -226,28 +240,39 @@ def wide_learn_preference(
     overall: float,
     stated: Floats,
     stated_sum: Floats,
+    gain: Floats,
     plan: Plan,
     dims: Any,
 ) -> None:
-    """Take user n's round into that user's sums, and ĉ, R and σ̂² from them."""
+    """Take user n's round into that user's sums, and into ĉ, V⁻¹ and σ̂², which are functions of them."""
     if plan.kind == _RIDGE:
         square = 0.0
         for d in range(count_of(dims)):
             square += reward[d] * reward[d]
-        add_moments(sums.plain, n, 1.0, reward, overall, dims)
-        if square > LEAST_SQUARE:
-            add_moments(sums.weighted, n, 1.0 / square, reward, overall, dims)
-        _estimate(spread, users, sums, n, dims)
+        directed = square > LEAST_SQUARE  # w = 1/‖r‖² has no value at r = 0, which carries no direction
+        add_moments(sums.plain, sums.weighted, n, 1.0 / square if directed else 0.0, reward, overall, dims)
+        if spread.bias or spread.non_negative:
+            estimate_preference(spread, users, sums, n, dims)
+        else:
+            if directed:  # the same in O(D²), while the prior stays as it is
+                noise = 1.0 / weight_of(square, sums.population)
+                sums.squares[n] += update_ridge(
+                    users.inverse_gram, users.preference, n, reward, overall, noise, gain, dims
+                )
+            else:
+                sums.squares[n] += sums.population.numbers[PLAIN] * overall * overall
+            users.noise[n] = noise_of(sums.squares[n], sums.plain[n, 0, 0], sums.population)
     elif plan.kind == _STATED:
         _learn_stated(users, n, t, stated, stated_sum, dims)
 
 
 @inlined
-def _estimate(spread: Spread, users: SpreadUsers, sums: Sums, n: int, dims: Any) -> None:
-    squares = solve_user(
+def estimate_preference(spread: Spread, users: SpreadUsers, sums: Sums, n: int, dims: Any) -> None:
+    """Form user n's ĉ, V⁻¹ and σ̂² from the sums."""
+    sums.squares[n] = solve_user(
         users.preference,
-        users.root,
         n,
+        sums.root,
         sums.plain,
         sums.weighted,
         n,
@@ -256,7 +281,8 @@ def _estimate(spread: Spread, users: SpreadUsers, sums: Sums, n: int, dims: Any)
         sums.room,
         dims,
     )
-    users.noise[n] = noise_of(squares, sums.plain[n, 0, 0], sums.population)
+    write_inverse(users.inverse_gram, n, sums.root, dims)
+    users.noise[n] = noise_of(sums.squares[n], sums.plain[n, 0, 0], sums.population)
 
 
 # ---- what a pull says of the arm
@@ -285,10 +311,11 @@ def learn_arm(
 
 
 @inlined
-def learn_scatter(arms: SpreadArms, arm: int, n: int, rewards: Floats, dims: Any) -> None:
-    """Take user n's pull into the arm's scatter and the common one; its mean has not moved yet."""
-    if arms.pulls[arm] > 0.0:
-        share = arms.pulls[arm] / (arms.pulls[arm] + 1.0)
+def wide_learn_arm(arms: SpreadArms, arm: int, n: int, rewards: Floats, reward_sum: Floats, dims: Any) -> None:
+    """Take user n's pull into the arm's sums, its scatter and the common one."""
+    before = arms.pulls[arm]
+    if before > 0.0:
+        share = before / (before + 1.0)
         last = len(arms.pulls)
         for d in range(count_of(dims)):
             across = share * (rewards[n, d] - arms.reward_mean[arm, d])
@@ -297,6 +324,13 @@ def learn_scatter(arms: SpreadArms, arm: int, n: int, rewards: Floats, dims: Any
                 arms.scatter[arm, d, e] += product
                 arms.scatter[last, d, e] += product
         arms.freedom[0] += 1.0
+    arms.pulls[arm] = before + 1.0
+    arms.log_pulls[arm] = math.log(before + 1.0)
+    share = 1.0 / (before + 1.0)
+    arms.width[arm] = math.sqrt(share)
+    for d in range(count_of(dims)):
+        reward_sum[arm, d] += rewards[n, d]
+        arms.reward_mean[arm, d] = reward_sum[arm, d] * share
 
 
 # ---- what a round says of everybody
@@ -306,9 +340,9 @@ def next_fit(t: int) -> int:
     """Return the round after which the prior is fitted again, when it was after round t: ever more rarely.
 
     >>> [next_fit(t) for t in (1, 2, 3, 4, 100)]
-    [2, 3, 4, 6, 126]
+    [2, 4, 5, 7, 151]
     """
-    return t + 1 + t // 4
+    return t + 1 + t // 2
 
 
 _next_fit = inlined(next_fit)
@@ -321,4 +355,4 @@ def learn_population(spread: Spread, users: SpreadUsers, sums: Sums, t: int, pla
         sums.due[0] = _next_fit(t)
         fit_population(sums.population, sums.plain, sums.weighted, spread.bias, spread.elasticity, dims)
         for n in range(plan.users):
-            _estimate(spread, users, sums, n, dims)
+            estimate_preference(spread, users, sums, n, dims)
