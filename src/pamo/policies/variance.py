@@ -68,9 +68,9 @@ def _log_pulls(arms: SpreadArms, offer: Ints) -> float:
 
 @inlined
 def _reward_bonus(arms: SpreadArms, i: int, variance: float, log_pulls: float, scale: float, few: float) -> float:
-    """√(2ζ·log(N/N_i)·(1 + ν/N_i)·ŝ²/N_i)."""
+    """ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ²/N_i)."""
     share = arms.width[i] * arms.width[i]  # 1/N_i
-    return math.sqrt(2.0 * scale * (log_pulls - arms.log_pulls[i]) * (1.0 + few * share) * variance * share)
+    return scale * (log_pulls - arms.log_pulls[i]) * math.sqrt((1.0 + few * share) * variance * share)
 
 
 @kernel
@@ -204,7 +204,7 @@ class _Hidden(_Spread):
 class PrucbHpV(_Hidden):
     """PRUCB-HP with estimated variances: a hidden preference, learned from overall scores and from other users.
 
-    Score: ĉ·r̂_i + √(2ζ·log(N/N_i)·(1 + ν/N_i)·ŝ_i²/N_i) + √(2ξ·log t·σ̂²)·‖r̂_i‖ in V⁻¹; unpulled arms first.
+    Score: ĉ·r̂_i + ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ_i²/N_i) + √(2ξ·log t·σ̂²)·‖r̂_i‖ in V⁻¹; unpulled arms first.
     ŝ_i² = (ĉᵀS_iĉ + κ·s̄²)/(N_i − 1 + κ), S_i the arm's scatter Σ(r − r̂)(r − r̂)ᵀ and s̄² the variance of ĉ·r that all
     arms have in common; N the pulls of all arms on offer; σ̂² the variance of the regression's noise.
 
@@ -219,13 +219,13 @@ class PrucbHpV(_Hidden):
 
     id: ClassVar[str] = "prucb-hp-v"
     summary: ClassVar[str] = "PRUCB-HP with bonuses from estimated variances and a prior from other users: recommended"
-    formula: ClassVar[str] = "ĉ·r̂ᵢ + √(2ζ log(N/Nᵢ)(1+ν/Nᵢ)·ŝᵢ²/Nᵢ) + √(2ξ log t·σ̂²)·‖r̂ᵢ‖_V⁻¹,  ŝᵢ² and σ̂² estimated"
+    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ log(N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ) + √(2ξ log t·σ̂²)·‖r̂ᵢ‖_V⁻¹,  ŝᵢ² and σ̂² estimated"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.OVERALL)
     reference: ClassVar[str] = _BY
     kernel: ClassVar[Any] = _score_hidden_v
 
-    reward_scale: float = 0.3
-    few_pulls: float = 6.0
+    reward_scale: float = 0.35
+    few_pulls: float = 4.0
     preference_scale: float = 0.1
 
     def __post_init__(self) -> None:
@@ -244,7 +244,7 @@ class PrucbHpV(_Hidden):
 class PrucbUpV(_Spread):
     """PRUCB-UP with estimated variances: the preference is learned from what users state.
 
-    Score: ĉ·r̂_i + √(2ζ·log(N/N_i)·(1 + ν/N_i)·ŝ_i²/N_i), ĉ the mean of the stated preferences; unpulled arms first.
+    Score: ĉ·r̂_i + ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ_i²/N_i), ĉ the mean of the stated preferences; unpulled arms first.
 
     >>> PrucbUpV().estimate(objectives=3).kind.name
     'STATED'
@@ -254,13 +254,13 @@ class PrucbUpV(_Spread):
 
     id: ClassVar[str] = "prucb-up-v"
     summary: ClassVar[str] = "PRUCB-UP with bonuses from estimated variances: recommended where users state preferences"
-    formula: ClassVar[str] = "ĉ·r̂ᵢ + √(2ζ log(N/Nᵢ)(1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ĉ the mean of the stated preferences"
+    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ log(N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ĉ the mean of the stated preferences"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.STATED)
     reference: ClassVar[str] = _BY
     kernel: ClassVar[Any] = _score_estimated_v
 
-    reward_scale: float = 0.3
-    few_pulls: float = 6.0
+    reward_scale: float = 0.35
+    few_pulls: float = 4.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -279,7 +279,7 @@ class PrucbUpV(_Spread):
 class PrucbKpV(PrucbUpV):
     """PRUCB-KP with estimated variances: the mean preference is known.
 
-    Score: c̄·r̂_i + √(2ζ·log(N/N_i)·(1 + ν/N_i)·ŝ_i²/N_i); unpulled arms first.
+    Score: c̄·r̂_i + ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ_i²/N_i); unpulled arms first.
 
     >>> PrucbKpV().estimate(objectives=3).kind.name
     'KNOWN'
@@ -289,7 +289,7 @@ class PrucbKpV(PrucbUpV):
 
     id: ClassVar[str] = "prucb-kp-v"
     summary: ClassVar[str] = "PRUCB-KP with bonuses from estimated variances: recommended where preferences are known"
-    formula: ClassVar[str] = "c̄·r̂ᵢ + √(2ζ log(N/Nᵢ)(1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ŝᵢ² estimated"
+    formula: ClassVar[str] = "c̄·r̂ᵢ + ζ log(N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ŝᵢ² estimated"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.TRUE)
 
     def estimate(self, objectives: int) -> Estimate:
