@@ -277,7 +277,7 @@ BAD: list[tuple[str, list[str]]] = [
     ("simulate --reward-variance nan", ["reward_variance", "finite", "nan"]),
     ("simulate --reward-variance much", ["--reward-variance", "a number", "'much'"]),
     ("simulate --preference-variance inf", ["preference_variance", "finite", "inf"]),
-    ("simulate --preference other", ["'predefined' or 'random'", "'other'"]),
+    ("simulate --preference other", ["'predefined', 'random' or 'common'", "'other'"]),
     ("simulate --protocol circle", ["unknown protocol 'circle'", "random", "rotate", "all"]),
     ("simulate --environment gausian", ["unknown environment 'gausian'", "did you mean 'gaussian'"]),
     ("simulate --reward beta", ["gaussian environment has no setting 'reward'"]),

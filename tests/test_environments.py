@@ -306,7 +306,7 @@ def test_all_to_all_draws_nothing_and_moves_nothing() -> None:
         (lambda: Gaussian(protocol="rotation"), "unknown protocol 'rotation'; did you mean 'rotate'"),
         (
             lambda: environments.create("gaussian", preference="fixed"),
-            "preference 'predefined' or 'random', got 'fixed'",
+            "preference 'predefined', 'random' or 'common', got 'fixed'",
         ),
         (lambda: Gaussian(reward_variance=-0.1), "expected reward_variance to be a finite number, 0 or more, got -0.1"),
         (lambda: Gaussian(preference_variance=math.nan), "expected preference_variance to be a finite number"),

@@ -41,6 +41,7 @@ class Environment:
 
     users: N. block_size: arms in an offer. objectives: D. arms: K, by default users × block_size.
     protocol: `random` or `rotate` (blocks of arms go round among the users) or `all` (everybody is offered all arms).
+    newcomers: how many of the users, the last ones, come later, in the round `arrival`.
     """
 
     id: ClassVar[str]
@@ -54,16 +55,20 @@ class Environment:
     objectives: int = 3
     arms: int | None = None
     protocol: str = "random"
+    newcomers: int = 0
+    arrival: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("users", "block_size", "objectives", "arms"):
-            size = getattr(self, name)
+        for name in ("users", "block_size", "objectives", "arms", "newcomers", "arrival"):
+            size, least = getattr(self, name), 0 if name == "newcomers" else 1
             if size is None:
                 continue
             if isinstance(size, bool) or not isinstance(size, int | np.integer):
                 raise InputError(f"expected {name} as a whole number, got {size!r}")
-            if size < 1:
-                raise InputError(f"expected {name} to be at least 1, got {size}")
+            if size < least:
+                raise InputError(f"expected {name} to be at least {least}, got {size}")
+        if self.newcomers >= self.users:
+            raise InputError(f"expected fewer newcomers than the {self.users} users there are, got {self.newcomers}")
         if max(self.users * self.arm_count, self.arm_count * self.objectives) > MOST_CELLS:
             raise InputError(
                 f"expected a problem that fits into memory, got {self.users} users × {self.arm_count} arms × "

@@ -10,7 +10,7 @@ import numpy as np
 
 from pamo.compiling import count_of, kernel
 from pamo.environments.base import Environment, Floats, check_variance
-from pamo.environments.gaussian import check_preference, write_preference
+from pamo.environments.gaussian import check_preference, kind_of, write_preference
 from pamo.errors import InputError
 from pamo.streams import Stream, beta, next_word, start, uniform
 
@@ -87,7 +87,7 @@ class Bounded(Environment):
     instance: ClassVar[Any] = _bounded_instance
     draw: ClassVar[Any] = _draw_bounded
 
-    preference: Literal["predefined", "random"] = "predefined"
+    preference: Literal["predefined", "random", "common"] = "predefined"
     reward: Literal["beta", "bernoulli"] = "beta"
     reward_variance: float = 0.01
     preference_variance: float = 0.01
@@ -106,7 +106,7 @@ class Bounded(Environment):
             [
                 self.reward_variance,
                 math.sqrt(3.0 * self.preference_variance),  # a uniform of half-width h has variance h²/3
-                float(self.preference == "predefined"),
+                kind_of(self.preference),
                 float(self.reward == "bernoulli"),
                 LEAST_CONCENTRATION,
             ]

@@ -29,10 +29,13 @@ def _random_instance(means: Floats, preferences: Floats, numbers: Floats, stream
 
 
 @kernel
-def write_preference(preferences: Floats, n: int, predefined: float, stream: Stream, dims: Any) -> None:
-    """Write user n's mean preference: 2.0 on one random objective and 0.5 on the rest, or uniform on [0, 5]."""
+def write_preference(preferences: Floats, n: int, kind: float, stream: Stream, dims: Any) -> None:
+    """Write user n's mean preference, of the kind that `kind_of` numbers; user 0's comes before the others'."""
     objectives = count_of(dims)
-    if predefined > 0.0:
+    if kind == 2.0 and n > 0:
+        for d in range(objectives):
+            preferences[n, d] = preferences[0, d] * (0.5 + uniform(stream))
+    elif kind == 1.0:
         favourite = below(stream, objectives)
         for d in range(objectives):
             preferences[n, d] = 2.0 if d == favourite else 0.5
@@ -93,7 +96,8 @@ class Gaussian(Environment):
     """The environment of the paper's experiments: Gaussian rewards and preferences with random means.
 
     Reward means are uniform on [0, 1]. Mean preferences are `predefined` (2.0 on one random objective, 0.5 on the rest)
-    or `random` (uniform on [0, 5]). reward_variance, preference_variance: of each entry.
+    or `random` (uniform on [0, 5]), which are the paper's, or `common` (everybody weighs each objective 0.5 to 1.5 times
+    as much as the first user, whose weights are uniform on [0, 5]). reward_variance, preference_variance: of each entry.
 
     >>> Gaussian(users=2, block_size=5, objectives=3, preference="predefined").arm_count
     10
@@ -107,7 +111,7 @@ class Gaussian(Environment):
     instance: ClassVar[Any] = _random_instance
     draw: ClassVar[Any] = _draw
 
-    preference: Literal["predefined", "random"] = "predefined"
+    preference: Literal["predefined", "random", "common"] = "predefined"
     reward_variance: float = 0.01
     preference_variance: float = 0.5
 
@@ -118,9 +122,9 @@ class Gaussian(Environment):
         check_variance("preference_variance", self.preference_variance)
 
     def numbers(self) -> Floats:
-        """σ of a reward entry, σ of a preference entry, and whether preferences are predefined."""
-        predefined = float(self.preference == "predefined")
-        return np.array([math.sqrt(self.reward_variance), math.sqrt(self.preference_variance), predefined])
+        """σ of a reward entry, σ of a preference entry, and the kind of preferences."""
+        kind = kind_of(self.preference)
+        return np.array([math.sqrt(self.reward_variance), math.sqrt(self.preference_variance), kind])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,10 +214,18 @@ def conflict(*, preference_variance: float = 0.0) -> Fixed:
     return Fixed.of(means=axes, preferences=axes, reward_variance=0.0, preference_variance=preference_variance)
 
 
+_KINDS = {"random": 0.0, "predefined": 1.0, "common": 2.0}
+
+
 def check_preference(preference: str) -> None:
-    """Raise an error unless the preference structure is one of the paper's two."""
-    if preference not in ("predefined", "random"):
-        raise InputError(f"expected preference 'predefined' or 'random', got {preference!r}")
+    """Raise an error unless there are preferences of this kind."""
+    if preference not in _KINDS:
+        raise InputError(f"expected preference 'predefined', 'random' or 'common', got {preference!r}")
+
+
+def kind_of(preference: str) -> float:
+    """Return the number by which `write_preference` knows a kind of preferences."""
+    return _KINDS[preference]
 
 
 def _table(values: Any, name: str) -> Floats:

@@ -7,34 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pamo import environments
 from pamo.environments import Environment
 from pamo.errors import InputError, unknown_name
 from pamo.experiments.figures import panels
-from pamo.experiments.grid import final, paired, run_grid
 from pamo.experiments.instances import mean_lower_bound
 from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table
-from pamo.simulation import summarize
+from pamo.simulation import PolicyResult, simulate, summarize
 from pamo.simulation.plot import styles_for
 
-SUITES: Mapping[str, Mapping[str, Environment]] = {
-    "regret": {
-        "2 users, 5 arms, D=3, predefined": environments.Gaussian(users=2, block_size=5, objectives=3),
-        "10 users, 3 arms, D=5, predefined": environments.Gaussian(users=10, block_size=3, objectives=5),
-        "10 users, 5 arms, D=8, random": environments.Gaussian(
-            users=10, block_size=5, objectives=8, preference="random"
-        ),
-        "20 users, 3 arms, D=5, random": environments.Gaussian(
-            users=20, block_size=3, objectives=5, preference="random"
-        ),
-        "reward variance 0.2": environments.Gaussian(reward_variance=0.2),
-        "preference variance 4": environments.Gaussian(preference_variance=4.0),
-        "Bernoulli rewards, bounded": environments.Bounded(reward="bernoulli"),
-    }
-}
-"""Settings that belong together. `regret`: the paper's (an offer of so many arms), and three with more noise."""
+Floats = npt.NDArray[np.float64]
 
 
 def parse_setting(text: str) -> tuple[str, Environment]:
@@ -75,7 +60,9 @@ def compare(
     Columns: setting, policy, mean, low and high (the mean's 95 % interval), median, p90 and p99 over trials, share (of
     the baseline's mean; by default the first policy's), and difference, difference_low, difference_high: the mean
     paired difference to the baseline with its 95 % interval. over_bound: the mean over the trials' mean asymptotic
-    lower bound (`pamo.theory.LowerBound.at`), NaN where there is none: it takes noisy Gaussian rewards.
+    lower bound (`pamo.theory.LowerBound.at`), NaN where there is none: it takes noisy Gaussian rewards. growth: by how
+    much the mean grows in the second half, over what it was at half-time; linear: the trials that grow linearly
+    (`linear_trials`). Where a setting has newcomers, only their regret counts, as a newcomer's mean.
 
     >>> table = compare(["prucb-hp", "greedy"], {"small": environments.Gaussian()}, rounds=50, trials=4)
     >>> table.distinct("policy"), float(table["share"][0])
@@ -89,19 +76,18 @@ def compare(
     against = names[0] if baseline is None else baseline
     if against not in names:
         raise unknown_name("baseline among the policies compared", against, names)
-    cells = [
-        {"cell": name, "environment": environment.settings, "policies": names} for name, environment in settings.items()
-    ]
-    tables = run_grid(cells, rounds=rounds, trials=trials, seed=seed, progress=progress, checkpoints=4)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for setting, environment in settings.items():
+        marks = sorted({max(1, rounds // part) for part in (8, 4, 2, 1)})
+        result = simulate(names, environment, rounds=rounds, trials=trials, seed=seed, checkpoints=marks)
+        regrets = {name: _counted(outcome, environment) for name, outcome in zip(names, result.values(), strict=True)}
         bound = mean_lower_bound(environment, rounds=rounds, trials=trials, seed=seed)
-        reference = float(final(tables, setting, against).mean())
-        for policy in names:
-            values = final(tables, setting, policy)
+        reference = regrets[against][:, -1]
+        for policy, regret in regrets.items():
+            values = regret[:, -1]
             mean, _, low, high = summarize(values)
             median, p90, p99 = np.quantile(values, [0.5, 0.9, 0.99]).tolist()
-            difference, difference_low, difference_high = paired(tables, setting, policy, against)
+            difference, _, difference_low, difference_high = summarize(values - reference)
             rows.append(
                 {
                     "setting": setting,
@@ -112,14 +98,44 @@ def compare(
                     "median": median,
                     "p90": p90,
                     "p99": p99,
-                    "share": mean / reference if reference else float("nan"),
+                    "share": mean / reference.mean() if reference.any() else float("nan"),
                     "difference": difference,
                     "difference_low": difference_low,
                     "difference_high": difference_high,
                     "over_bound": mean / bound if bound else float("nan"),
+                    "growth": _growth(regret),
+                    "linear": linear_trials(regret) if len(marks) == 4 else 0,
                 }
             )
+        progress(environment.users / sum(each.users for each in settings.values()))
     return Table.from_rows(rows)
+
+
+def _counted(outcome: PolicyResult, environment: Environment) -> Floats:
+    """Return the regret that is compared, (trials, marks): everybody's, or where there are newcomers a newcomer's."""
+    if environment.newcomers:
+        return np.asarray(outcome.regret_by_user[:, :, -environment.newcomers :].mean(axis=2))
+    return outcome.regret
+
+
+def _growth(regret: Floats) -> float:
+    """Return by how much the mean regret grows in the second half, over what it was at half-time."""
+    half = float(regret[:, -2].mean()) if regret.shape[1] > 1 else 0.0
+    return float(regret[:, -1].mean()) / half - 1.0 if half > 0.0 else float("nan")
+
+
+def linear_trials(regret: Floats) -> int:
+    """Return the number of trials whose regret grows linearly, given it at an eighth, a quarter, a half and the end.
+
+    A regret that grows linearly doubles what it grows by whenever the rounds double; one is counted that does so twice in
+    a row, to within a tenth. (A logarithm adds the same each time.)
+
+    >>> linear_trials(np.array([[1.0, 2.0, 4.0, 8.0], [1.0, 2.0, 3.0, 4.0]]))
+    1
+    """
+    grown = np.diff(regret, axis=1)
+    doubled = grown[:, 1:] >= 1.8 * np.maximum(grown[:, :-1], 1e-9)
+    return int(doubled.all(axis=1).sum())
 
 
 def text_of(table: Table, baseline: str) -> str:

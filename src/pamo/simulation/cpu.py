@@ -173,8 +173,8 @@ def plan_for(policy: Policy, environment: Environment, rounds: int) -> Plan:
         first=float(estimate.first),
         per_user=bool(policy.per_user),
         wants_stated=Feedback.STATED in policy.reads,
-        newcomers=0,
-        arrival=1,
+        newcomers=environment.newcomers,
+        arrival=environment.arrival,
     )
 
 

@@ -1,0 +1,165 @@
+"""What `pamo compare` runs by itself: settings that belong together, and what is asked of the recommended policies there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pamo import environments
+from pamo.environments import Environment
+from pamo.errors import unknown_name
+from pamo.experiments.compare import compare
+from pamo.experiments.study import Progress
+from pamo.experiments.tables import Table
+
+ROUNDS = 5000
+_SMALL = environments.Gaussian(users=2, block_size=5, objectives=3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One comparison of a suite. The first policy is the baseline; `rounds` stands where the horizon is the point."""
+
+    name: str
+    title: str
+    settings: Mapping[str, Environment]
+    policies: Sequence[str]
+    rounds: int = ROUNDS
+    fixed: bool = False
+    """Whether its rounds are its own, whatever the caller asks for."""
+
+
+def _newcomers(**settings: Any) -> Environment:
+    return environments.Gaussian(users=60, block_size=5, newcomers=10, arrival=101, **settings)
+
+
+SUITES: Mapping[str, Sequence[Part]] = {
+    "regret": (
+        Part(
+            name="hidden",
+            title="hidden preference",
+            settings={
+                "2 users, 5 arms, D=3, predefined": _SMALL,
+                "10 users, 3 arms, D=5, predefined": environments.Gaussian(users=10, block_size=3, objectives=5),
+                "10 users, 5 arms, D=8, random": environments.Gaussian(
+                    users=10, block_size=5, objectives=8, preference="random"
+                ),
+                "20 users, 3 arms, D=5, random": environments.Gaussian(
+                    users=20, block_size=3, objectives=5, preference="random"
+                ),
+                "reward variance 0.2": environments.Gaussian(reward_variance=0.2),
+                "preference variance 4": environments.Gaussian(preference_variance=4.0),
+                "Bernoulli rewards, bounded": environments.Bounded(reward="bernoulli"),
+            },
+            policies=("prucb-hp", "recommended", "prts", "ucb-per-user", "oful", "greedy"),
+        ),
+        Part(
+            name="stated",
+            title="stated preference",
+            settings={"2 users, 5 arms, D=3, predefined": _SMALL},
+            policies=("prucb-up", "recommended-stated"),
+        ),
+        Part(
+            name="known",
+            title="known preference",
+            settings={"2 users, 5 arms, D=3, predefined": _SMALL},
+            policies=("prucb-kp", "recommended-known"),
+        ),
+        Part(
+            name="long",
+            title="ten times as long",
+            settings={"2 users, 5 arms, D=3, predefined": _SMALL},
+            policies=("prucb-hp", "recommended", "prts", "greedy"),
+            rounds=10 * ROUNDS,
+        ),
+        Part(
+            name="newcomers",
+            title="ten users who come after 50 others have been served for 100 rounds: each one's first 20 rounds",
+            settings={
+                "a taste in common, D=5": _newcomers(objectives=5, preference="common"),
+                "predefined, D=5": _newcomers(objectives=5),
+                "random, D=5": _newcomers(objectives=5, preference="random"),
+            },
+            policies=("recommended:shared=false", "recommended", "greedy"),
+            rounds=120,
+            fixed=True,
+        ),
+    )
+}
+"""`regret`: the paper's settings in four sizes and three with more noise, the other modes, long runs, and newcomers."""
+
+
+def run_suite(
+    name: str, *, rounds: int | None = None, trials: int = 200, seed: int = 1, progress: Progress = lambda share: None
+) -> dict[str, Table]:
+    """Run every part of a suite and return its tables by the parts' names. rounds: of the first parts, the others in kind."""
+    if name not in SUITES:
+        raise unknown_name("suite", name, SUITES)
+    parts = SUITES[name]
+    works = [len(part.policies) * part.rounds * sum(each.users for each in part.settings.values()) for part in parts]
+    tables = {}
+    for part, work in zip(parts, works, strict=True):
+        share = work / sum(works)
+        tables[part.name] = compare(
+            part.policies,
+            part.settings,
+            rounds=part.rounds if part.fixed or rounds is None else max(1, part.rounds * rounds // ROUNDS),
+            trials=trials,
+            seed=seed,
+            progress=_scaled(progress, share),
+        )
+    return tables
+
+
+def _scaled(progress: Progress, share: float) -> Progress:
+    return lambda part: progress(part * share)
+
+
+def asked(tables: Mapping[str, Table]) -> list[tuple[str, float, float]]:
+    """Return what is asked of the recommended policies, what was seen, and the most that it may be."""
+    hidden = tables["hidden"]
+    most = [0.08, 0.135, 0.045, 0.05, 0.35, 0.35, 1.0]
+    lines = [
+        (f"share of prucb-hp's regret: {setting}", _one(hidden, setting, "recommended", "share"), limit)
+        for setting, limit in zip(hidden.distinct("setting"), most, strict=True)
+    ]
+    rivals = ("ucb-per-user", "oful", "greedy")
+    every: Callable[[Callable[[str], float]], float] = lambda figure: max(map(figure, hidden.distinct("setting")))
+    lines.append(
+        (
+            "its 99th percentile over prucb-hp's median, the most of all settings",
+            every(lambda each: _one(hidden, each, "recommended", "p99") / _one(hidden, each, "prucb-hp", "median")),
+            1.0,
+        )
+    )
+    lines.extend(
+        (
+            f"share of {rival}'s regret, the most of all settings",
+            every(lambda each: _one(hidden, each, "recommended", "mean") / _one(hidden, each, rival, "mean")),  # noqa: B023
+            1.0,
+        )
+        for rival in rivals
+    )
+    for mode, base in (("stated", "prucb-up"), ("known", "prucb-kp")):
+        (share,) = tables[mode].where(policy=f"recommended-{mode}")["share"]
+        lines.append((f"share of {base}'s regret, {mode} preference", float(share), 0.1))
+    (long,) = tables["long"].where(policy="recommended").rows()
+    lines.append(("growth of the mean regret in the second half of a long run", long["growth"], 0.15))
+    lines.append(("trials of that run in which regret grows linearly", long["linear"], 0.0))
+    (newcomer, *_) = tables["newcomers"].where(policy="recommended").rows()
+    lines.append((f"a newcomer's regret over that of one who starts at 1/D: {newcomer['setting']}", newcomer["share"], 0.5))
+    return lines
+
+
+def _one(table: Table, setting: str, policy: str, column: str) -> float:
+    return float(table.where(setting=setting, policy=policy)[column][0])
+
+
+def text_of_asked(lines: Sequence[tuple[str, float, float]]) -> str:
+    """Return them as lines of text, with yes or no."""
+    wide = max(len(what) for what, _, _ in lines)
+    rows = [f"{what:<{wide}}{seen:>9.3f}{most:>9.3f}   {'yes' if seen <= most else 'no'}" for what, seen, most in lines]
+    return "\n".join([f"{'asked of the recommended policies':<{wide}}{'seen':>9}{'at most':>9}", *rows])
