@@ -19,6 +19,8 @@ from pamo.estimators import (
     ConfidenceSet,
     Estimate,
     Kind,
+    biases,
+    common_to,
     confidence_set,
     experiments_radius,
     lemma2_radius,
@@ -28,6 +30,8 @@ from pamo.estimators import (
     reward_widths,
     ridge_gram,
 )
+from pamo.sharing import BIAS_MEAN, BIAS_RIDGE, PAPER, PLAIN
+from pamo.sharing import RIDGE as RIDGE_PLACE
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, stream_for
 from tests.feedback import Feedback, arms_of, batches, users_of
@@ -250,3 +254,38 @@ RIDGE = Estimate(kind=Kind.RIDGE)
 def test_bad_input_meets_a_sentence(call: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+# ---- a bias of each user's own
+
+
+@pytest.mark.parametrize("elasticity", [0.0, 1.0, None])
+def test_the_bias_is_that_of_one_regression_on_the_constant_and_the_reward(elasticity: float | None) -> None:
+    """Both at once, by the normal equations of each user's rounds, towards the prior's means."""
+    draw = np.random.default_rng(8)
+    users = UserStatistics.zeros(users=4, objectives=2)  # the last is new
+    user, reward = np.repeat([0, 1, 2], 7), draw.uniform(0.1, 1.0, (21, 2))
+    overall = reward @ [0.7, 0.2] + 0.2 + 0.1 * user + 0.05 * draw.normal(size=21)
+    users.observe(user, reward, overall)
+    estimate = Estimate(kind=Kind.RIDGE, shared=True, bias=True, elasticity=elasticity)
+    common = common_to(users, estimate)
+    preference = preferences(users, estimate, population=common)
+    numbers = common.numbers
+    pull = np.diag([numbers[BIAS_RIDGE], numbers[RIDGE_PLACE], numbers[RIDGE_PLACE]])
+    middle = np.array([numbers[BIAS_MEAN], *common.mean])
+    for n in range(4):
+        mine = user == n
+        z = np.column_stack([np.ones(mine.sum()), reward[mine]])
+        weight = numbers[PLAIN] + numbers[PAPER] / (reward[mine] ** 2).sum(axis=1)
+        both = np.linalg.solve(pull + (weight[:, None] * z).T @ z, pull @ middle + z.T @ (weight * overall[mine]))
+        assert preference[n] == pytest.approx(both[1:])
+        assert biases(users, preference, common)[n] == pytest.approx(both[0])
+
+
+def test_there_is_no_bias_where_the_population_has_none() -> None:
+    users = UserStatistics.zeros(users=2, objectives=1)
+    users.observe([0, 1], [[0.5], [0.5]], overall=[0.9, 0.8])
+    shared = Estimate(kind=Kind.RIDGE, shared=True)
+    assert biases(users, [[0.1], [0.1]], common_to(users, shared)).tolist() == [0.0, 0.0]
+    with pytest.raises(InputError, match="expected preference of shape"):
+        biases(users, [0.1, 0.1], common_to(users, shared))

@@ -11,7 +11,16 @@ import numpy.typing as npt
 
 from pamo.compiling import count_of, dimensions, inlined
 from pamo.errors import InputError
-from pamo.sharing import Population, empty_population, population_of, solve_users
+from pamo.sharing import (
+    BIAS_MEAN,
+    BIAS_RIDGE,
+    PAPER,
+    PLAIN,
+    Population,
+    empty_population,
+    population_of,
+    solve_users,
+)
 from pamo.statistics import ArmStatistics, UserStatistics
 
 Floats = npt.NDArray[np.float64]
@@ -283,6 +292,29 @@ def regress(
         center, inverse, noise, users.plain, users.weighted, prior, estimate.non_negative, dimensions(objectives)
     )
     return center, inverse + np.tril(inverse, -1).transpose(0, 2, 1), noise
+
+
+def biases(users: UserStatistics, preference: npt.ArrayLike, population: Population) -> Floats:
+    """Return each user's bias b̂, (users,), given ĉ, (users, D): the mean of what c·r leaves, drawn to everybody's.
+
+    It is 0 where the population has none, and everybody's mean for a user who is new.
+
+    >>> users = UserStatistics.zeros(users=2, objectives=1)
+    >>> users.observe([0, 0, 0, 0], [[0.1], [0.9], [0.2], [0.8]], overall=[0.4, 0.8, 0.45, 0.75])
+    >>> shared = Estimate(kind=Kind.RIDGE, shared=True, bias=True)
+    >>> common = common_to(users, shared)
+    >>> biases(users, preferences(users, shared, population=common), common).round(2).tolist()
+    [0.35, 0.23]
+    """
+    weights = np.asarray(preference, dtype=float)
+    if weights.shape != (len(users.rounds), users.objectives):
+        raise InputError(f"expected preference of shape {(len(users.rounds), users.objectives)}, got {weights.shape}")
+    numbers = population.numbers
+    if numbers[BIAS_RIDGE] < 0.0:
+        return np.zeros(len(users.rounds))
+    firsts = numbers[PLAIN] * users.plain[:, 0] + numbers[PAPER] * users.weighted[:, 0]  # Σŵ·(1, r, g)
+    left = firsts[:, -1] - np.einsum("nd,nd->n", firsts[:, 1:-1], weights)
+    return np.asarray((left + numbers[BIAS_RIDGE] * numbers[BIAS_MEAN]) / (firsts[:, 0] + numbers[BIAS_RIDGE]))
 
 
 def confidence_set(

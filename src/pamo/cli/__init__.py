@@ -15,6 +15,7 @@ from pamo import environments, policies
 from pamo._version import __version__
 from pamo.cli.coverage import add_coverage
 from pamo.cli.options import Parser, check_target, number, whole
+from pamo.cli.ratings import add_ratings
 from pamo.cli.research import add_compare, add_reproduce
 from pamo.errors import InputError, PamoError
 from pamo.simulation import Result, simulate, summarize
@@ -72,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     add_compare(commands)
     add_reproduce(commands)
     add_coverage(commands)
+    add_ratings(commands)
     listing = commands.add_parser("policies", help="list the policies: formula, feedback read, reference")
     listing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     listing.set_defaults(command=_policies)

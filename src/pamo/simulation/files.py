@@ -174,13 +174,13 @@ def _write_json(result: Result, path: Path) -> None:
     path.write_text(json.dumps(result.summary(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def require_pyarrow() -> tuple[Any, Any]:
-    """Return `pyarrow` and `pyarrow.parquet`, or say which extra installs them."""
+def require_pyarrow(feature: str = "a Parquet result file") -> tuple[Any, Any]:
+    """Return `pyarrow` and `pyarrow.parquet`, or say what needs them and which extra installs them."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise missing_extra("a Parquet result file", "pyarrow", "results") from error
+        raise missing_extra(feature, "pyarrow", "results") from error
     return pyarrow, pyarrow.parquet
 
 

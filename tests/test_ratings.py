@@ -1,0 +1,401 @@
+"""`pamo ratings`: reading, splitting and judging against plain witnesses, what is fitted, and the command."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from pamo.cli import main
+from pamo.errors import InputError, ResultFileError
+from pamo.experiments import ratings as study
+from pamo.experiments.ratings import (
+    BASELINE,
+    EQUAL,
+    EVERYBODY,
+    STYLES,
+    measure,
+    root_difference,
+    share_in_order,
+    text_of,
+    ways,
+)
+from pamo.experiments.ratings_file import Ratings, ratings_of, read_ratings
+from pamo.experiments.tables import Table
+from pamo.streams import ENVIRONMENT, stream_for
+
+Floats = npt.NDArray[np.float64]
+
+TASTE = np.array([0.6, 0.3, 0.1])
+CRITERIA = ["food", "room", "view"]
+
+
+def people(
+    *, users: int = 60, each: int = 30, spread: float = 0.05, bias: float = 0.0, grows: bool = False, seed: int = 1
+) -> Ratings:
+    """Ratings of made-up users, whose noise is the same everywhere or grows with the reward."""
+    draw = np.random.default_rng(seed)
+    preference = TASTE + spread * draw.normal(size=(users, 3))
+    reward = draw.uniform(0.1, 1.0, (users, each, 1)) * draw.uniform(0.2, 1.0, (users, each, 3))
+    length = np.linalg.norm(reward, axis=2)
+    noise = 0.15 * draw.normal(size=(users, each)) * (length / length.mean() if grows else 1.0)
+    own = bias * draw.normal(size=(users, 1))
+    overall = np.einsum("nd,ned->ne", preference, reward) + own + noise
+    return ratings_of(np.repeat(np.arange(users), each), reward.reshape(-1, 3), overall.ravel())
+
+
+def by_way(table: Table, column: str, training: int) -> dict[str, float]:
+    return {row["way"]: row[column] for row in table.where(training=training).rows()}
+
+
+# ---- reading
+
+
+def write(path: Path, **columns: Any) -> Path:
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+def test_scores_are_put_on_zero_to_one_and_sorted_by_user(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "few.parquet", user=["bo", "al", "bo"], food=[1, 3, 5], room=[2.0, 4.0, 3.0], overall=[1.0, 2.0, 5.0]
+    )
+    found = read_ratings(path, ["food", "room"])
+    assert found.counts.tolist() == [2, 1]
+    assert found.reward.tolist() == [[0.0, 0.0], [1.0, 0.5], [0.5, 1.0]]
+    assert found.overall.tolist() == [0.0, 1.0, 0.25]
+    assert (found.scale, found.objectives, found.dropped_text) == (4.0, ("food", "room"), "")
+
+
+def test_a_declared_scale_stands_in_for_the_columns_own(tmp_path: Path) -> None:
+    path = write(tmp_path / "few.parquet", who=[1, 1], food=[2.0, 3.0], score=[2.0, 4.0])
+    found = read_ratings(path, ["food"], overall="score", user="who", low=0, high=5)
+    assert found.reward.ravel() == pytest.approx([0.4, 0.6])
+    assert found.overall == pytest.approx([0.4, 0.8])
+    assert found.scale == 5.0
+
+
+def test_incomplete_rows_are_left_out_and_counted_once_each(tmp_path: Path) -> None:
+    nan = float("nan")
+    path = write(
+        tmp_path / "few.parquet",
+        user=[1, 1, 2, None, 2, 3],
+        food=[1.0, nan, nan, 2.0, 5.0, 4.0],
+        overall=[1.0, 2.0, nan, 3.0, 5.0, None],
+    )
+    found = read_ratings(path, ["food"])
+    assert found.dropped == {"overall": 2, "objective": 1, "user": 1}
+    assert found.overall.tolist() == [0.0, 1.0]
+    assert found.dropped_text == (
+        "2 rows without an overall score and 1 row without one of the objectives and 1 row without a user left out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"food": [1.0, 2.0]}, {"objectives": ["foot"]}, "unknown column of few.parquet 'foot'; did you mean 'food'"),
+        ({"food": [1.0, 2.0]}, {"overall": "score"}, "unknown column of few.parquet 'score'"),
+        ({"food": [1.0, 2.0]}, {"user": "who"}, "unknown column of few.parquet 'who'"),
+        ({"food": [1.0, 2.0]}, {"objectives": []}, "expected at least one objective"),
+        ({"food": [1.0, 2.0]}, {"objectives": ["food", "food"]}, "each column once"),
+        ({"food": [1.0, 2.0]}, {"objectives": ["food", "overall"]}, "each column once"),
+        ({"food": ["a", "b"]}, {}, "expected numbers in the column 'food', got string"),
+        ({"food": [1.0, math.inf]}, {}, "expected finite numbers in the column 'food'"),
+        ({"food": [2.0, 2.0]}, {}, "expected a scale with low < high for 'food', got 2 … 2"),
+        ({"food": [1.0, 2.0]}, {"low": 1.5}, "expected 'food' from 1.5 to 2, got 1 … 2"),
+        ({"food": [1.0, 2.0]}, {"high": 1.5}, "expected 'food' from 1 to 1.5, got 1 … 2"),
+        ({"food": [math.nan, math.nan]}, {}, "got none in few.parquet"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_cannot_be_read_is_said(
+    columns: dict[str, Any], options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "few.parquet", user=[1, 1], overall=[1.0, 2.0], **columns)
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
+        read_ratings(path, **({"objectives": ["food"]} | options))
+
+
+def test_a_file_that_is_no_parquet_is_said(tmp_path: Path) -> None:
+    text = tmp_path / "ratings.csv"
+    text.write_text("user,food,overall\n1,2,3\n", encoding="utf-8")
+    with pytest.raises(ResultFileError, match="cannot be read as Parquet"):
+        read_ratings(text, ["food"])
+    with pytest.raises(ResultFileError, match="is not a file"):
+        read_ratings(tmp_path / "none.parquet", ["food"])
+    whole = write(tmp_path / "whole.parquet", user=[1], food=[1.0], overall=[1.0]).read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ResultFileError, match="cut short"):
+        read_ratings(tmp_path / "cut.parquet", ["food"])
+
+
+# ---- judging
+
+
+def test_pairs_in_order_are_what_counting_gives() -> None:
+    draw = np.random.default_rng(3)
+    starts = [0, 7, 7, 8, 20]
+    scores, overall = draw.integers(0, 4, 20) / 4, draw.integers(0, 3, 20) / 2
+    found = share_in_order(scores, overall, starts)
+    for user, (first, last) in enumerate(itertools.pairwise(starts)):
+        points = [
+            0.5 if scores[i] == scores[j] else float((scores[i] > scores[j]) == (overall[i] > overall[j]))
+            for i in range(first, last)
+            for j in range(first, i)
+            if overall[i] != overall[j]
+        ]
+        assert found[user] == pytest.approx(np.mean(points) if points else math.nan, nan_ok=True)
+    assert np.isnan(found[1:3]).all()
+
+
+def test_the_rows_are_what_a_plain_loop_gives() -> None:
+    """Errors, pairs and means over users and splits, for the paper's own ridge, by loops over users."""
+    ratings = people(users=6, each=12)
+    size, scale = 4, ratings.scale
+    squares, shares, count = np.zeros(6), np.zeros(6), 0
+    for split in range(2):
+        order = np.arange(72)
+        study._shuffle_within(order, ratings.starts, stream_for(9, split, ENVIRONMENT))
+        for n in range(6):
+            rows = order[12 * n : 12 * (n + 1)]
+            assert sorted(rows) == list(range(12 * n, 12 * (n + 1)))
+            reward, overall = ratings.reward[rows], ratings.overall[rows]
+            weight = 3.0 / (reward[:size] ** 2).sum(axis=1)
+            gram = np.eye(3) + (weight[:, None] * reward[:size]).T @ reward[:size]
+            preference = np.linalg.solve(gram, reward[:size].T @ (weight * overall[:size]))
+            foretold = reward[size:] @ preference
+            squares[n] += np.mean((foretold - overall[size:]) ** 2) / 2
+            shares[n] += share_in_order(foretold, overall[size:], [0, 8])[0] / 2
+            count += 8
+    table = measure(ratings, training=[size], splits=2, seed=9)
+    (row,) = table.where(way="own, paper's weights").rows()
+    assert row["rmse"] == pytest.approx(scale * math.sqrt(squares.mean()))
+    assert row["ordered"] == pytest.approx(shares.mean())
+    assert row["ratings"] == count / 2
+    (base,) = table.where(way=BASELINE).rows()
+    assert row["difference"] == pytest.approx(row["rmse"] - base["rmse"])
+    assert row["ordered_difference"] == pytest.approx(row["ordered"] - base["ordered"])
+    assert row["difference_low"] < row["difference"] < row["difference_high"]
+
+
+def test_what_judges_was_not_learned_from() -> None:
+    """Every rating has an objective of its own: nothing can be known of those held out."""
+    ratings = ratings_of(np.repeat([0, 1], 6), np.tile(np.eye(6), (2, 1)), np.ones(12), scale=4.0)
+    table = measure(ratings, training=[2], held_out=4, splits=3)
+    assert by_way(table, "rmse", 2)["own, plain weights"] == 4.0
+    assert by_way(table, "ratings", 2)[BASELINE] == 8
+    assert np.isnan(table["ordered"]).all()  # all overall scores are the same
+    assert text_of(table).count("–") > 11
+
+
+def test_every_user_counts_alike_and_pooled_every_rating() -> None:
+    """Equal weights err by ½ for the user with many ratings, and not at all for the other."""
+    reward = np.full((30, 1), 0.5)
+    ratings = ratings_of([0] * 20 + [1] * 10, reward, [1.0] * 20 + [0.5] * 10)
+    table = measure(ratings, training=[5])
+    assert by_way(table, "rmse", 5)[EQUAL] == pytest.approx(0.5 * math.sqrt(1 / 2))
+    assert by_way(table, "pooled", 5)[EQUAL] == pytest.approx(0.5 * math.sqrt(15 / 20))
+
+
+def test_the_interval_is_that_of_a_bootstrap_over_users() -> None:
+    draw = np.random.default_rng(5)
+    common = draw.gamma(2.0, 1.0, 500)
+    ours, theirs = common * draw.uniform(0.9, 1.3, 500), common * draw.uniform(0.8, 1.2, 500)
+    low, difference, high = root_difference(ours, theirs)
+    assert difference == pytest.approx(math.sqrt(ours.mean()) - math.sqrt(theirs.mean()))
+    picks = draw.integers(0, 500, (4000, 500))
+    again = np.sqrt(ours[picks].mean(axis=1)) - np.sqrt(theirs[picks].mean(axis=1))
+    assert [low, high] == pytest.approx(np.quantile(again, [0.025, 0.975]), abs=0.1 * (high - low))
+    apart = np.sqrt(ours[picks].mean(axis=1)).std() * 4
+    assert high - low < apart / 2  # paired: what users have in common drops out
+
+
+# ---- what the ways are good for
+
+
+def test_the_ways_are_those_that_the_figure_draws() -> None:
+    assert list(ways(3)) == list(STYLES)
+    assert len(set(STYLES.values())) == len(STYLES)
+    assert ways(3)[BASELINE].elasticity is None
+
+
+def test_sharing_helps_where_users_are_alike_and_have_said_little() -> None:
+    found = by_way(measure(people(spread=0.02), training=[4]), "rmse", 4)
+    assert found[BASELINE] < found["own, plain weights"]
+    assert found[EVERYBODY] < found[EQUAL]
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_fitted_weights_find_how_the_noise_goes(grows: bool) -> None:
+    table = measure(people(users=150, spread=0.2, grows=grows), training=[20])
+    right, wrong = ("paper's", "plain") if grows else ("plain", "paper's")
+    found, phi = by_way(table, "rmse", 20), by_way(table, "elasticity", 20)
+    assert found[f"shared, {right} weights"] < found[f"shared, {wrong} weights"]
+    assert abs(found[BASELINE] - found[f"shared, {right} weights"]) < abs(
+        found[BASELINE] - found[f"shared, {wrong} weights"]
+    )
+    assert (phi[BASELINE] > 0.5) == grows
+    assert (phi["shared, paper's weights"], phi["shared, plain weights"]) == pytest.approx((1.0, 0.0))
+    assert math.isnan(phi["own, plain weights"])
+
+
+def test_a_bias_helps_those_who_have_one_and_its_variance_is_found() -> None:
+    table = measure(people(users=150, bias=0.3), training=[20])
+    found, variance = by_way(table, "rmse", 20), by_way(table, "bias_variance", 20)
+    assert found[f"{BASELINE}, bias"] < 0.9 * found[BASELINE]
+    assert variance[f"{BASELINE}, bias"] == pytest.approx(0.09, rel=0.3)
+    assert by_way(table, "noise", 20)["shared, plain weights, bias"] == pytest.approx(0.0225, rel=0.15)
+    assert math.isnan(variance[BASELINE])
+    (row,) = table.where(way=f"{BASELINE}, bias").rows()
+    assert row["difference_high"] < 0.0
+
+
+def test_the_error_is_on_the_overall_scores_own_scale() -> None:
+    ratings = people(users=10)
+    larger = ratings_of(np.repeat(np.arange(10), 30), ratings.reward, ratings.overall, scale=4.0)
+    one, four = (measure(each, training=[5], splits=1) for each in (ratings, larger))
+    for column in ("rmse", "pooled", "difference", "difference_low", "difference_high"):
+        assert four[column] == pytest.approx(4.0 * one[column])
+    assert four["ordered"].tolist() == one["ordered"].tolist()
+
+
+# ---- who is measured
+
+
+def uneven() -> Ratings:
+    ratings = people(users=6, each=30)
+    keep = np.concatenate([np.arange(30 * n, 30 * n + most) for n, most in enumerate((9, 10, 15, 20, 25, 30))])
+    user = np.repeat(np.arange(6), 30)[keep]
+    return ratings_of(user, ratings.reward[keep], ratings.overall[keep])
+
+
+def test_users_with_enough_ratings_are_measured() -> None:
+    table = measure(uneven(), training=[15, 5], splits=1)
+    assert table.distinct("training") == [5, 15]
+    assert (by_way(table, "users", 5)[BASELINE], by_way(table, "users", 15)[BASELINE]) == (5, 3)
+    assert by_way(table, "ratings", 5)[BASELINE] == 5 + 10 + 15 + 20 + 25
+    same = measure(uneven(), training=[15, 5], splits=1, same_users=True)
+    assert (by_way(same, "users", 5)[BASELINE], by_way(same, "users", 15)[BASELINE]) == (3, 3)
+
+
+def test_the_same_seed_gives_the_same_result_and_progress_comes_to_one() -> None:
+    done: list[float] = []
+    one = measure(uneven(), training=[5, 10], splits=2, seed=4, progress=done.append)
+    again = measure(uneven(), training=[5, 10], splits=2, seed=4)
+    other = measure(uneven(), training=[5, 10], splits=2, seed=5)
+    assert one["rmse"].tolist() == again["rmse"].tolist()
+    assert one.where(way=EVERYBODY)["rmse"].tolist() != other.where(way=EVERYBODY)["rmse"].tolist()
+    assert sum(done) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"training": [26]}, "no user has enough ratings to learn from 26 and be judged by 5: the most .* is 30"),
+        ({"training": [25]}, "only one user has the 30 ratings"),
+        ({"training": []}, "training ≥ 1"),
+        ({"training": [0]}, "training ≥ 1"),
+        ({"held_out": 0}, "held_out ≥ 1"),
+        ({"splits": 0}, "splits ≥ 1"),
+        ({"seed": -1}, "seed ≥ 0"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_measured_is_said(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        measure(uneven(), **({"training": [5]} | options))
+
+
+# ---- the command
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    ratings = people(users=12, each=16)
+    columns = {name: 1.0 + 4.0 * ratings.reward[:, d] for d, name in enumerate(CRITERIA)}
+    overall = 1.0 + 4.0 * np.clip(ratings.overall, 0.0, 1.0)
+    overall[3] = np.nan
+    return write(tmp_path / "made.parquet", user=np.repeat(np.arange(12), 16), overall=overall, **columns)
+
+
+def command(file: Path, *more: str) -> list[str]:
+    return ["ratings", str(file), "--objectives", ",".join(CRITERIA), "--low", "1", "--high", "5", *more]
+
+
+def test_the_command_prints_a_table_and_says_what_was_left_out(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command(file, "--training", "4,8", "--splits", "2")) == 0
+    printed = capsys.readouterr()
+    assert "pamo: 1 row without an overall score left out" in printed.err
+    assert "191 ratings by 12 users, 3 objectives; 2 splits, seed 1" in printed.out
+    assert "4 ratings to learn from: 12 users, judged by 143 other ratings" in printed.out
+    for name in STYLES:
+        assert printed.out.count(f"\n  {name} ") == 2
+
+
+def test_the_command_prints_json_of_what_was_measured(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command(file, "--training", "4", "--splits", "1", "--seed", "3", "--format", "json")) == 0
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    document = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert document["settings"]["dropped"] == {"overall": 1, "objective": 0, "user": 0}
+    assert document["settings"]["file"] == "made.parquet"
+    table = measure(read_ratings(file, CRITERIA, low=1, high=5), training=[4], splits=1, seed=3)
+    assert [row["rmse"] for row in document["rows"]] == table["rmse"].tolist()
+    assert document["rows"][0]["elasticity"] is None
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_the_command_draws_a_figure(file: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    target = file.parent / f"figure.{ending}"
+    assert main(command(file, "--training", "4,8", "--splits", "1", "--plot", str(target))) == 0
+    assert target.stat().st_size > 5000
+    assert f"figure: {target}" in capsys.readouterr().err
+
+
+def test_the_figure_draws_each_ways_errors_and_pairs() -> None:
+    table = measure(uneven(), training=[5, 10], splits=1)
+    figure = study.draw_ratings(table)
+    for axes, column, factor in zip(figure.axes, ("rmse", "ordered"), (1.0, 100.0), strict=True):
+        drawn = [line.get_ydata().tolist() for line in axes.lines]
+        assert drawn == [(factor * table.where(way=name)[column]).tolist() for name in STYLES]
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["5\n5 users", "10\n4 users"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(STYLES)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--training", "a"], "expected --training as whole numbers"),
+        (["--training", "12"], "no user has enough ratings"),
+        (["--overall", "score"], "unknown column"),
+        (["--high", "3"], "expected 'food' from 1 to 3"),
+        (["--plot", "figure.txt"], "expected --plot to end in"),
+    ],
+    ids=repr,
+)
+def test_bad_input_is_one_sentence(
+    wrong: list[str], message: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(file, "--training", "4", *wrong)) == 2
+    assert f"pamo: {message}" in capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def test_a_missing_extra_is_said(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(command(file)) == 2
+    expected = "reading ratings needs pyarrow, which is not installed: pip install 'pamo[results]'"
+    assert expected in capsys.readouterr().err
