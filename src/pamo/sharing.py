@@ -27,9 +27,10 @@ NOISE, PRIOR_ROUNDS, RIDGE, BIAS_RIDGE, BIAS_MEAN, PLAIN, PAPER, COUNT = range(8
 """Places in `Population.numbers`."""
 
 ITERATIONS = 10
-"""Of expectation and maximisation. From a start that the sums give, so that the prior is a function of the sums."""
+"""Of the fixed point. From a start that the sums give, so that the prior is a function of the sums."""
 PRIOR_USERS = 1.0
-"""How many users' worth the first guess of τ² counts: with one user there is nobody to learn it from."""
+"""How many users' worth the first guess of τ² counts, with one user there being nobody to learn it from, and how many
+rounds' worth that of σ²."""
 PRIOR_LEVELS = 0.5
 """How many users' worth the first guess of m counts: all objectives weighing alike."""
 PRIOR_SAMPLES = 10.0
@@ -224,7 +225,7 @@ def _misfit(moments: Floats, row: int, bias: float, preference: Floats, dims: An
 def fit_population(
     population: Population, plain: Floats, weighted: Floats, with_bias: bool, elasticity: float, dims: Any
 ) -> None:
-    """Fit the prior to all users' moments by expectation and maximisation; φ too where `elasticity` is below 0."""
+    """Fit the prior to all users' moments by its marginal likelihood; φ, too, where `elasticity` is below 0."""
     objectives, users = count_of(dims), len(plain)
     last = objectives + 1
     rounds, directed, lengths, inverses = 0.0, 0.0, 0.0, 0.0  # Σ1, the same where r ≠ 0, Σ‖r‖², Σ1/‖r‖²
@@ -252,7 +253,8 @@ def fit_population(
     level = moment / total if total > _LEAST * size else 0.0  # all objectives weighing alike, how much each
     scale = max(squares / size, 1e-300)  # the mean of (g/‖r‖)²
     first = scale / objectives
-    spread, noise = scale, max(squares - level * moment, _LEAST * squares + 1e-300) / rounds
+    overall_noise = max(squares - level * moment, _LEAST * squares + 1e-300) / rounds  # around that level
+    spread, noise = scale, overall_noise
     bias_mean, bias_spread = 0.0, first * typical
     mean.fill(level)
     preference, root = np.empty((1, objectives)), np.zeros((objectives, objectives))
@@ -301,14 +303,17 @@ def fit_population(
         for d in range(objectives):
             mean[d] = (PRIOR_LEVELS * level + sums[d]) / (PRIOR_LEVELS + active)
             distance += mean[d] * (active * mean[d] - 2.0 * sums[d]) + PRIOR_LEVELS * (mean[d] - level) ** 2
-        spread = ((max(distance, 0.0) + noise * traces) / objectives + PRIOR_USERS * first) / (active + PRIOR_USERS)
+        # MacKay's steps, by the number of well-determined entries: they get in ten where those of an EM take hundreds.
+        known = active - numbers[RIDGE] * traces / objectives
+        spread = (max(distance, 0.0) / objectives + PRIOR_USERS * first) / (max(known, 0.0) + PRIOR_USERS)
         if with_bias:
             bias_mean = biases / (PRIOR_LEVELS + active)
             away = bias_squares + bias_mean * (active * bias_mean - 2.0 * biases) + PRIOR_LEVELS * bias_mean**2
-            bias_spread = max(away, 0.0) + noise * bias_traces + PRIOR_USERS * first * typical
-            bias_spread /= active + PRIOR_USERS
+            known = active - numbers[BIAS_RIDGE] * bias_traces
+            bias_spread = (max(away, 0.0) + PRIOR_USERS * first * typical) / (max(known, 0.0) + PRIOR_USERS)
         counted = (1.0 - phi) * rounds + phi * directed
-        noise = max((misfit + noise * freedom) / counted, _LEAST * scale * typical + 1e-300)
+        noise = (misfit + PRIOR_USERS * overall_noise) / (max(counted - freedom, 0.0) + PRIOR_USERS)
+        noise = max(noise, _LEAST * scale * typical + 1e-300)
         determinant = rounds * directed - lengths * inverses
         if elasticity < 0.0 and -determinant > 1e-9 * rounds * directed:
             # The noise's variance as α + β‖r‖²: both kinds of misfit have their expectations in α and β.

@@ -117,9 +117,15 @@ def _add_simulate(commands: Any) -> None:
         help="who is offered what: random blocks (default), rotate, or all arms to all",
     )
     problem.add_argument(
-        "--newcomers", type=whole, default=0, metavar="N", help="so many of the users, the last, come later (default: 0)"
+        "--newcomers",
+        type=whole,
+        default=0,
+        metavar="N",
+        help="so many of the users, the last, come later (default: 0)",
     )
-    problem.add_argument("--arrival", type=whole, default=1, metavar="T", help="the round in which they do (default: 1)")
+    problem.add_argument(
+        "--arrival", type=whole, default=1, metavar="T", help="the round in which they do (default: 1)"
+    )
     problem.add_argument("--reward", metavar="KIND", help="bounded only: beta (default) or bernoulli")
     problem.add_argument("--reward-variance", type=number, metavar="V", help="of a reward entry (default: 0.01)")
     problem.add_argument(

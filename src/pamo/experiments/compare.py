@@ -104,7 +104,7 @@ def compare(
                     "difference_high": difference_high,
                     "over_bound": mean / bound if bound else float("nan"),
                     "growth": _growth(regret),
-                    "linear": linear_trials(regret) if len(marks) == 4 else 0,
+                    "linear": linear_trials(regret, rounds) if len(marks) == 4 else 0,
                 }
             )
         progress(environment.users / sum(each.users for each in settings.values()))
@@ -124,18 +124,19 @@ def _growth(regret: Floats) -> float:
     return float(regret[:, -1].mean()) / half - 1.0 if half > 0.0 else float("nan")
 
 
-def linear_trials(regret: Floats) -> int:
+def linear_trials(regret: Floats, rounds: int) -> int:
     """Return the number of trials whose regret grows linearly, given it at an eighth, a quarter, a half and the end.
 
-    A regret that grows linearly doubles what it grows by whenever the rounds double; one is counted that does so twice in
-    a row, to within a tenth. (A logarithm adds the same each time.)
+    A regret that grows linearly doubles what it grows by whenever the rounds double (a logarithm adds the same each time).
+    One is counted that does so twice in a row, to within a tenth, and grows by more than √T in the second half: two arms
+    that are nearer to each other than 1/√T cannot be told apart in T rounds, and cost that much whatever one does.
 
-    >>> linear_trials(np.array([[1.0, 2.0, 4.0, 8.0], [1.0, 2.0, 3.0, 4.0]]))
+    >>> linear_trials(np.array([[100.0, 200.0, 400.0, 800.0], [1.0, 2.0, 3.0, 4.0]]), rounds=1000)
     1
     """
     grown = np.diff(regret, axis=1)
-    doubled = grown[:, 1:] >= 1.8 * np.maximum(grown[:, :-1], 1e-9)
-    return int(doubled.all(axis=1).sum())
+    doubled = (grown[:, 1:] >= 1.8 * np.maximum(grown[:, :-1], 1e-9)).all(axis=1)
+    return int((doubled & (grown[:, -1] > rounds**0.5)).sum())
 
 
 def text_of(table: Table, baseline: str) -> str:

@@ -84,7 +84,7 @@ def _score_hidden_v(
         run.hyperparameters[3],
     )
     common, log_pulls = _common_variance(arms, users.preference, n, dims), _log_pulls(arms, offer)
-    radius = math.sqrt(2.0 * preference_scale * math.log(t) * users.noise[n])
+    noise = preference_scale * math.sqrt(users.noise[n])
     for j in range(len(offer)):
         i = offer[j]
         if arms.pulls[i] == 0.0:
@@ -99,7 +99,8 @@ def _score_hidden_v(
             square += arms.reward_mean[i, d] * row
         variance = _variance(arms, i, users.preference, n, prior, common, dims)
         bonus = _reward_bonus(arms, i, variance, log_pulls, scale, few)
-        scores[j] = value + bonus + radius * math.sqrt(max(square, 0.0))
+        square = max(square, 0.0)  # 1/square is how many rounds' worth is known of c in this direction
+        scores[j] = value + bonus + noise * math.log(1.0 + t * square) * math.sqrt(square)
 
 
 @kernel
@@ -204,7 +205,8 @@ class _Hidden(_Spread):
 class PrucbHpV(_Hidden):
     """PRUCB-HP with estimated variances: a hidden preference, learned from overall scores and from other users.
 
-    Score: ĉ·r̂_i + ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ_i²/N_i) + √(2ξ·log t·σ̂²)·‖r̂_i‖ in V⁻¹; unpulled arms first.
+    Score: ĉ·r̂_i + ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ_i²/N_i) + ξ·log(1 + t·‖r̂_i‖²)·σ̂·‖r̂_i‖, the norms in V⁻¹;
+    unpulled arms first.
     ŝ_i² = (ĉᵀS_iĉ + κ·s̄²)/(N_i − 1 + κ), S_i the arm's scatter Σ(r − r̂)(r − r̂)ᵀ and s̄² the variance of ĉ·r that all
     arms have in common; N the pulls of all arms on offer; σ̂² the variance of the regression's noise.
 
@@ -219,14 +221,14 @@ class PrucbHpV(_Hidden):
 
     id: ClassVar[str] = "prucb-hp-v"
     summary: ClassVar[str] = "PRUCB-HP with bonuses from estimated variances and a prior from other users: recommended"
-    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ log(N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ) + √(2ξ log t·σ̂²)·‖r̂ᵢ‖_V⁻¹,  ŝᵢ² and σ̂² estimated"
+    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ log(N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ) + ξ log(1+t‖r̂ᵢ‖²)·σ̂‖r̂ᵢ‖_V⁻¹,  ŝᵢ² and σ̂² estimated"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.OVERALL)
     reference: ClassVar[str] = _BY
     kernel: ClassVar[Any] = _score_hidden_v
 
-    reward_scale: float = 0.35
-    few_pulls: float = 4.0
-    preference_scale: float = 0.1
+    reward_scale: float = 0.45
+    few_pulls: float = 1.0
+    preference_scale: float = 0.35
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -259,8 +261,8 @@ class PrucbUpV(_Spread):
     reference: ClassVar[str] = _BY
     kernel: ClassVar[Any] = _score_estimated_v
 
-    reward_scale: float = 0.35
-    few_pulls: float = 4.0
+    reward_scale: float = 0.45
+    few_pulls: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
