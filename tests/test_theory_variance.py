@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from pamo import policies
 from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, preferences
 from pamo.statistics import ArmStatistics, UserStatistics
@@ -202,6 +203,20 @@ def test_the_value_is_the_estimators_preference_times_the_reward_mean() -> None:
     bound = variance_bound(history.arms, history.users, estimate=RIDGE)
     means = np.array([history.reward[history.arm == i].mean(axis=0) for i in range(3)])
     np.testing.assert_allclose(bound.value, preferences(history.users, RIDGE) @ means.T, rtol=1e-9)
+
+
+def test_it_bounds_what_the_recommended_policy_estimates_with_a_prior_fixed_beforehand() -> None:
+    """Without a shared prior, the policy's ĉ·r̂ is the bound's with m = 1/D; its bonuses are by far the smaller."""
+    history, policy = played(5000, seed=6), policies.PrucbHpV(shared=False)
+    estimate = policy.estimate(objectives=3)
+    bound = variance_bound(history.arms, history.users, estimate=estimate, prior_mean=[estimate.first] * 3)
+    greedy = policies.PrucbHpV(shared=False, reward_scale=0.0, preference_scale=0.0)
+    for n in range(2):
+        bare = policies.scores(greedy, arms=history.arms, users=history.users, user=n)
+        np.testing.assert_allclose(bound.value[n], bare, rtol=1e-9)
+        score = policies.scores(policy, arms=history.arms, users=history.users, user=n)
+        assert (score > bare).all()
+        assert (score - bare < 0.2 * (bound.total[n] - bare)).all()
 
 
 def test_a_stated_preference_by_hand() -> None:

@@ -31,7 +31,7 @@ what it prints:
   in which it held for all pairs; then, for a user's best arm, the median bonus, the median error of the estimate, the
   median of bonus over error, and the median of the bonus over that of the hidden bound.
   "hidden", "stated" and "known" are the derivation's bounds by how the preference is learned. "paper" is the paper's
-  with the settings of its Theorem 1. "smaller" are the constants that prucb-hp-v runs with, which promise nothing.
+  with the settings of its Theorem 1. "smaller" is prucb-hp-v's score without a shared prior: no promise.
 
 κ is how much more a preference may vary in one direction than in another; the environment's settings say it (1 where
 the preference variance is small enough, infinite for random preferences), and --kappa stands in for it.
@@ -64,7 +64,7 @@ def add_coverage(commands: Any) -> None:
         "--choice",
         default="recommended",
         metavar="KIND",
-        help="who chooses the arms: recommended (the smaller constants; default), bound, greedy or random",
+        help="who chooses the arms: recommended (prucb-hp-v's score; default), bound, greedy or random",
     )
     problem = parser.add_argument_group("problem (the bounded environment)")
     problem.add_argument("--reward", metavar="KIND", help="beta or bernoulli (default: one after the other)")

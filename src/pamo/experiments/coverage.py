@@ -1,7 +1,7 @@
 """The coverage study: in what share of trials does the variance-aware bound hold, for all arms, users and rounds?
 
 It plays the bounded environment, in which the truth is known, and holds the bound of `pamo.theory.variance` against it
-in every round; beside it the paper's bound, and the smaller constants that the recommended policies run with.
+in every round; beside it the paper's bound, and the recommended policy's score with its smaller constants.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from pamo.errors import InputError, unknown_name
 from pamo.experiments.coverage_loop import BOUND, GREEDY, RANDOM, RECOMMENDED, Plan, Rules, Seen, watching_loop
 from pamo.experiments.paper.theorems import wilson
 from pamo.experiments.tables import Table
+from pamo.policies import PrucbHpV
 from pamo.theory import HiddenSettings
 from pamo.theory.variance import ELLIPSOID, RESIDUALS, most_noise, prior_bias
 
 CHOICES = {"recommended": RECOMMENDED, "bound": BOUND, "greedy": GREEDY, "random": RANDOM}
-"""Who chooses the arms: the smaller constants, the hidden bound itself, ĉ·r̂ alone, or chance."""
+"""Who chooses the arms: the recommended policy's score, the hidden bound itself, ĉ·r̂ alone, or chance."""
 KINDS = ("hidden", "stated", "known", "paper", "smaller")
 """The bounds, in the loop's order."""
-ZETA, XI, PRIOR_PULLS = 0.5, 0.1, 3.0
-"""The smaller constants, ζ and ξ, and the pulls that the variance pooled over arms counts for."""
+POLICY = PrucbHpV(shared=False)
+"""Whose score "smaller" is: the recommended policy, with a prior fixed beforehand as the derivation has it."""
 DELTA = 1.0
 """‖c‖₁ ≤ 1 in the bounded environment."""
 CHUNK = 20
@@ -42,10 +43,10 @@ CHUNK = 20
 class Coverage:
     """What `coverage` found.
 
-    settings: what was run. statements: a row a statement: stated (the share of trials it promises, NaN for the smaller
-    constants, which promise none), held, its 95 % interval (low, high), derived (whether it is the derivation's), and
-    shrink, the factor on the bonus with which it would still have held in the share stated, for arms pulled twice or
-    more (in 1 − failure of the trials where no share is stated).
+    settings: what was run. statements: a row a statement: stated (the share of trials it promises, NaN for "smaller",
+    the policy's score, which promises none), held, its 95 % interval (low, high), derived (whether it is the
+    derivation's), and shrink, the factor on the bonus with which it would still have held in the share stated, for arms
+    pulled twice or more (in 1 − failure of the trials where no share is stated).
     rounds: a row a bound and marked round: pairs, the share of pairs of user and arm for which the bound held then, and
     all, the share of trials in which it held for all pairs then. tightness: a row a bound, marked round and arm (the
     user's best, or any): bonus and error, their medians; ratio, the median of bonus over error; width, the median of
@@ -167,9 +168,11 @@ def _rules(environment: Bounded, failure: float, kappa: float, scale: float) -> 
         bias=float(prior_bias(DELTA, paper.ridge, np.zeros(environment.objectives))[0]),
         most_noise=most_noise(DELTA, paper.omega),
         alpha=paper.alpha,
-        zeta=ZETA,
-        xi=XI,
-        prior_pulls=PRIOR_PULLS,
+        level=POLICY.estimate(environment.objectives).first,
+        zeta=POLICY.reward_scale,
+        prior_pulls=POLICY.prior_pulls,
+        few_pulls=POLICY.few_pulls,
+        xi=POLICY.preference_scale,
         scale=float(scale),
     )
 

@@ -1,7 +1,7 @@
 """The compiled loop of the coverage study: it plays trials, and in every round holds five upper bounds against c̄·μ_i.
 
 It keeps the sums that the bounds are functions of by itself, one step a round, and the bounds are the kernels of
-`pamo.theory.variance`. What it plays depends on none of the policies: the arm is chosen by one of the bounds.
+`pamo.theory.variance`. The fifth is no bound but a score, that of `PrucbHpV(shared=False)`, from the same sums.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 HIDDEN, ASKED, KNOWN, PAPER, SMALLER = range(5)
-"""The bounds: the derivation's for a hidden, a stated and a known preference, the paper's, the smaller constants'."""
+"""The bounds: the derivation's for a hidden, a stated and a known preference, the paper's, the policy's score."""
 BOUND, GREEDY, RECOMMENDED, RANDOM = range(4)
-"""The ways to choose: by the hidden bound, by ĉ·r̂, by the smaller constants, or at random."""
+"""The ways to choose: by the hidden bound, by ĉ·r̂, by the recommended policy's score, or at random."""
 
 
 class Plan(NamedTuple):
@@ -54,8 +54,9 @@ class Plan(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What the bounds are made with: those of the derivation, the paper's α, the smaller constants' own.
+    """What the bounds are made with: those of the derivation, the paper's α, the recommended policy's own.
 
+    level: the preference in each objective that the policy's ridge draws to; the derivation's draws to 0.
     scale: a factor on the derivation's bonuses, below 1 to see the study fail.
     """
 
@@ -67,9 +68,11 @@ class Rules(NamedTuple):
     bias: float
     most_noise: float
     alpha: float
+    level: float
     zeta: float
-    xi: float
     prior_pulls: float
+    few_pulls: float
+    xi: float
     scale: float
 
 
@@ -93,40 +96,67 @@ class Seen(NamedTuple):
 
 
 @kernel
-def _write_contrasts(
-    bonus: Floats, learned: Learned, n: int, t: int, radius_in_paper: float, rules: Rules, along: Floats
-) -> None:
-    """Write, for every arm, the paper's bonus with Theorem 1's α and β, and that of the smaller constants."""
-    objectives, center, inverse = learned.center.shape[1], learned.center[n], learned.inverse_gram[n]
-    length, pooled, freedom = 0.0, 0.0, 0.0
+def _write_papers(bonus: Floats, learned: Learned, n: int, t: int, radius: float, alpha: float) -> None:
+    """Write the paper's bonus with Theorem 1's α and β, for every arm."""
+    objectives, inverse, length = learned.center.shape[1], learned.inverse_gram[n], 0.0
     for d in range(objectives):
-        length += abs(center[d])
+        length += abs(learned.center[n, d])
+    for i in range(len(learned.pulls)):
+        rho = math.sqrt(max(math.log(t) - math.log(alpha), 0.0) / max(learned.pulls[i], 1.0))
+        optimistic = 0.0
+        for d in range(objectives):
+            for e in range(objectives):
+                optimistic += (learned.means[i, d] + rho) * inverse[d, e] * (learned.means[i, e] + rho)
+        bonus[i] = length * rho + radius * math.sqrt(max(optimistic, 0.0))
+
+
+@kernel
+def _write_policys(
+    value: Floats, bonus: Floats, learned: Learned, n: int, t: int, size: int, rules: Rules, room: Floats, along: Floats
+) -> None:
+    """Write the two parts of `PrucbHpV(shared=False)`'s score, for every arm: ĉ·r̂, and what it adds to it.
+
+    An arm is scored as on an offer of its block, the `size` arms that it comes with. `room` is scratch of D, `along` of
+    all arms.
+    """
+    objectives, inverse = learned.center.shape[1], learned.inverse_gram[n]
+    # The same sums with the prior mean m in place of 0: ĉ gains λV⁻¹m, and RSS* λ‖m‖² − 2λm·ĉ − λ²mᵀV⁻¹m.
+    pull = rules.ridge * rules.level
+    squares = learned.residual[n]
+    for d in range(objectives):
+        room[d] = learned.center[n, d]
+        for e in range(objectives):
+            room[d] += pull * inverse[d, e]
+        squares += pull * (rules.level - learned.center[n, d] - room[d])
+    pooled, freedom = 0.0, 0.0
     for i in range(len(learned.pulls)):
         along[i] = 0.0  # ĉᵀSĉ, S the arm's sum of squares around its mean
         degrees = max(learned.pulls[i] - 1.0, 0.0)
         for d in range(objectives):
             for e in range(objectives):
-                along[i] += degrees * center[d] * learned.covariances[i, d, e] * center[e]
-        pooled += max(along[i], 0.0)
+                along[i] += degrees * room[d] * learned.covariances[i, d, e] * room[e]
+        pooled += along[i]
         freedom += degrees
     pooled /= max(freedom, 1.0)
-    noise = learned.residual[n] / max(learned.rounds[n], 1.0)
-    log_t = math.log(t)
+    # The policy counts all of the user's rounds, those without any reward too.
+    noise = rules.xi * math.sqrt(max(squares, 0.0) / max(learned.stated_count[n], 1.0))
     for i in range(len(learned.pulls)):
-        rho = math.sqrt(max(log_t - math.log(rules.alpha), 0.0) / max(learned.pulls[i], 1.0))
-        optimistic, gain = 0.0, 0.0
+        value[i], gain, offered = 0.0, 0.0, 0.0
         for d in range(objectives):
+            value[i] += room[d] * learned.means[i, d]
             for e in range(objectives):
-                optimistic += (learned.means[i, d] + rho) * inverse[d, e] * (learned.means[i, e] + rho)
                 gain += learned.means[i, d] * inverse[d, e] * learned.means[i, e]
-        bonus[PAPER, i] = length * rho + radius_in_paper * math.sqrt(max(optimistic, 0.0))
-        bonus[SMALLER, i] = np.inf  # an arm never pulled comes first
-        if learned.pulls[i] >= 1.0:
-            variance = max(along[i], 0.0) + rules.prior_pulls * pooled
-            variance /= learned.pulls[i] - 1.0 + rules.prior_pulls
-            bonus[SMALLER, i] = math.sqrt(2.0 * rules.zeta * log_t * variance / learned.pulls[i]) + math.sqrt(
-                2.0 * rules.xi * log_t * noise * max(gain, 0.0)
+        for j in range(size):
+            offered += learned.pulls[i // size * size + j]
+        bonus[i] = np.inf  # an arm never pulled comes first
+        pulls = learned.pulls[i]
+        if pulls >= 1.0:
+            variance = max((along[i] + rules.prior_pulls * pooled) / (pulls - 1.0 + rules.prior_pulls), 0.0)
+            gain = max(gain, 0.0)
+            bonus[i] = (
+                rules.zeta * math.log(offered / pulls) * math.sqrt((1.0 + rules.few_pulls / pulls) * variance / pulls)
             )
+            bonus[i] += noise * math.log(1.0 + t * gain) * math.sqrt(gain)
 
 
 @inlined
@@ -270,8 +300,9 @@ def _watch_trials(
                     )
                     for i in range(arms):
                         bonus[kind, i] = rules.scale * (bonus[kind, i] + reward_bonus[i])
-                _write_contrasts(bonus, learned, n, t, radii[t - 1], rules, along)
-                value[PAPER], value[SMALLER] = value[HIDDEN], value[HIDDEN]
+                value[PAPER] = value[HIDDEN]
+                _write_papers(bonus[PAPER], learned, n, t, radii[t - 1], rules.alpha)
+                _write_policys(value[SMALLER], bonus[SMALLER], learned, n, t, size, rules, gain, along)
                 for kind in range(5):
                     for i in range(arms):
                         ratio = _ratio(truths[n, i] - value[kind, i], bonus[kind, i])

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from pamo import environments
 from pamo.environments import Environment
 from pamo.errors import unknown_name
