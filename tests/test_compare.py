@@ -10,8 +10,9 @@ import pytest
 
 from pamo import environments, simulate
 from pamo.cli import main
-from pamo.experiments.compare import SUITES, compare, parse_setting, text_of
+from pamo.experiments.compare import compare, linear_trials, parse_setting, text_of
 from pamo.experiments.instances import mean_lower_bound
+from pamo.experiments.suites import SUITES, asked, rounds_of, run_suite, text_of_asked
 from pamo.experiments.tables import Table
 
 SMALL = {"two users": environments.Gaussian(users=2), "bounded": environments.Bounded(users=2, reward="bernoulli")}
@@ -88,8 +89,47 @@ def test_the_text_names_every_setting_and_policy_lowest_first(table: Table) -> N
 
 
 def test_the_suite_holds_the_settings_that_it_is_for() -> None:
-    sizes = {(e.users, e.block_size, e.objectives) for e in SUITES["regret"].values()}
+    sizes = {(e.users, e.block_size, e.objectives) for e in SUITES["regret"][0].settings.values()}
     assert {(2, 5, 3), (10, 3, 5), (10, 5, 8), (20, 3, 5)} <= sizes
+
+
+def test_a_short_suite_answers_everything_that_is_asked() -> None:
+    tables = run_suite("regret", rounds=50, trials=3, seed=2)
+    assert list(tables) == [part.name for part in SUITES["regret"]]
+    lines = asked(tables)
+    assert all(np.isfinite(seen) for _, seen, _ in lines)
+    table = tables["hidden"].where(setting="preference variance 4")
+    (row,) = table.where(policy="recommended").rows()
+    seen = {what: value for what, value, _ in lines}
+    assert seen["share of prucb-hp's regret: preference variance 4"] == row["share"]
+    text = text_of_asked([("kept", 0.1, 0.2), ("missed", 0.3, 0.2)]).splitlines()
+    assert text[1].endswith("yes")
+    assert text[2].endswith("no")
+
+
+def test_the_parts_of_a_suite_keep_their_proportions() -> None:
+    rounds = {part.name: rounds_of(part, 500) for part in SUITES["regret"]}
+    assert rounds["long"] == 10 * rounds["hidden"] == 5000
+    assert rounds["newcomers"] == 120  # 100 before they come, and 20
+
+
+def test_newcomers_are_counted_alone() -> None:
+    environment = environments.Gaussian(users=4, newcomers=1, arrival=31)
+    table = compare(["greedy"], {"late": environment}, rounds=50, trials=3, seed=4)
+    late = simulate(["greedy"], environment, rounds=50, trials=3, seed=4)["greedy"].regret_by_user
+    assert (late[:, -1, :] > 0).any(axis=0).all()
+    assert table["mean"][0] == pytest.approx(late[:, -1, -1].mean())
+    before = simulate(["greedy"], environment, rounds=30, trials=3, seed=4)["greedy"].regret_by_user
+    assert (before[:, -1, -1] == 0).all()
+
+
+def test_linear_growth_is_told_from_a_logarithm_and_from_a_tie() -> None:
+    rounds = np.array([12500, 25000, 50000, 100000])
+    linear, logarithm = 0.05 * rounds, 100 * np.log(rounds)
+    tie = 0.002 * rounds  # nearer than 100,000 rounds can tell
+    late = np.array([100.0, 100.0, 100.0, 5000.0])  # once is not yet a line
+    assert linear_trials(np.array([linear, logarithm, tie, late]), 100000) == 1
+    assert linear_trials(np.array([[0.0, 0.0, 0.0, 0.0]]), 100000) == 0
 
 
 def test_a_setting_is_read_from_its_words() -> None:

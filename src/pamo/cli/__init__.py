@@ -108,7 +108,7 @@ def _add_simulate(commands: Any) -> None:
         "--preference",
         default="predefined",
         metavar="KIND",
-        help="predefined: 2.0 on one objective, 0.5 on the rest (default); random: uniform on [0, 5]; common: all alike",
+        help="predefined: 2.0 on one objective, 0.5 on others (default); random: uniform on [0, 5]; common: all alike",
     )
     problem.add_argument(
         "--protocol",
@@ -116,16 +116,8 @@ def _add_simulate(commands: Any) -> None:
         metavar="KIND",
         help="who is offered what: random blocks (default), rotate, or all arms to all",
     )
-    problem.add_argument(
-        "--newcomers",
-        type=whole,
-        default=0,
-        metavar="N",
-        help="so many of the users, the last, come later (default: 0)",
-    )
-    problem.add_argument(
-        "--arrival", type=whole, default=1, metavar="T", help="the round in which they do (default: 1)"
-    )
+    problem.add_argument("--newcomers", type=whole, default=0, metavar="N", help="users who come later (default: 0)")
+    problem.add_argument("--arrival", type=whole, default=1, metavar="T", help="the round they come in (default: 1)")
     problem.add_argument("--reward", metavar="KIND", help="bounded only: beta (default) or bernoulli")
     problem.add_argument("--reward-variance", type=number, metavar="V", help="of a reward entry (default: 0.01)")
     problem.add_argument(

@@ -6,19 +6,23 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from pamo.cli.options import check_target, whole
 from pamo.errors import InputError, unknown_name
 
+if TYPE_CHECKING:
+    from pamo.experiments.tables import Table
+
 _COMPARE_BAR = "compare: {percentage:3.0f} %|{bar}| {elapsed} gone, {remaining} left"
 
 _COMPARE_HELP = """\
 examples:
-  pamo compare                                            seven settings, four policies: half a minute
+  pamo compare                                            the suite `regret`: everything, three minutes
   pamo compare --policy prucb-up --policy prucb-kp --suite regret --plot compare.svg
   pamo compare --setting users=4,objectives=6 --setting environment=bounded,reward=bernoulli
 """
@@ -46,7 +50,7 @@ def add_compare(commands: Any) -> None:
         "--policy",
         action="append",
         metavar="ID[:NAME=VALUE,…]",
-        help="a policy; repeat for several (default: prucb-hp, ucb-per-user, oful, greedy)",
+        help="a policy; repeat for several (default: prucb-hp, recommended, ucb-per-user, oful, greedy)",
     )
     parser.add_argument(
         "--baseline", metavar="ID", help="what the others are compared with (default: the first policy)"
@@ -87,37 +91,43 @@ def add_reproduce(commands: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from pamo.experiments.compare import SUITES, compare, draw_comparison, parse_setting, text_of
+    from pamo.experiments.compare import compare, draw_comparison, parse_setting, text_of
     from pamo.experiments.figures import save_to
+    from pamo.experiments.suites import SUITES, run_suite
 
-    if options.suite is not None and options.suite not in SUITES:
-        raise unknown_name("suite", options.suite, SUITES)
     check_target("--output", options.output, (".parquet",))
     check_target("--plot", options.plot, (".svg", ".png"))
-    settings = dict(parse_setting(text) for text in options.setting or [])
-    if options.suite is not None or not settings:
-        settings = dict(SUITES[options.suite or "regret"]) | settings
-    names = options.policy or ["prucb-hp", "ucb-per-user", "oful", "greedy"]
-
+    about = {"trials": options.trials, "seed": options.seed}
     with tqdm(total=1.0, file=sys.stderr, leave=False, bar_format=_COMPARE_BAR) as bar:
 
         def advance(share: float) -> None:
             bar.update(min(share, 1.0 - bar.n))
 
-        table = compare(
-            names,
-            settings,
-            baseline=options.baseline,
-            rounds=options.rounds,
-            trials=options.trials,
-            seed=options.seed,
-            progress=advance,
-        )
-    baseline = options.baseline or names[0]
-    if options.format == "json":
-        about = {"rounds": options.rounds, "trials": options.trials, "seed": options.seed, "baseline": baseline}
-        rows = [{name: _or_null(value) for name, value in row.items()} for row in table.rows()]
-        print(json.dumps({"settings": about, "rows": rows}, ensure_ascii=False, allow_nan=False))
+        own = bool(options.policy or options.setting or options.baseline)
+        if not own:
+            name = options.suite or "regret"
+            tables = run_suite(name, rounds=options.rounds, trials=options.trials, seed=options.seed, progress=advance)
+            table = next(iter(tables.values()))
+        else:
+            if options.suite is not None and options.suite not in SUITES:
+                raise unknown_name("suite", options.suite, SUITES)
+            settings = dict(parse_setting(text) for text in options.setting or [])
+            if options.suite is not None or not settings:
+                settings = dict(SUITES[options.suite or "regret"][0].settings) | settings
+            table = compare(
+                options.policy or ["prucb-hp", "recommended", "ucb-per-user", "oful", "greedy"],
+                settings,
+                baseline=options.baseline,
+                rounds=options.rounds,
+                trials=options.trials,
+                seed=options.seed,
+                progress=advance,
+            )
+    baseline = options.baseline or table.distinct("policy")[0]
+    if not own:
+        _print_suite(name, tables, options)
+    elif options.format == "json":
+        _print_json({**about, "rounds": options.rounds, "baseline": baseline}, rows=_rows(table))
     else:
         print(f"final regret; {options.rounds} rounds, {options.trials} trials, seed {options.seed}\n")
         print(text_of(table, baseline))
@@ -127,6 +137,33 @@ def _compare(options: argparse.Namespace) -> int:
     if options.plot:
         print(f"figure: {save_to(draw_comparison(table, baseline), Path(options.plot))}", file=sys.stderr)
     return 0
+
+
+def _print_suite(name: str, tables: Mapping[str, Table], options: argparse.Namespace) -> None:
+    """Print every part of a suite, and what was asked of the recommended policies."""
+    from pamo.experiments.compare import text_of
+    from pamo.experiments.suites import SUITES, asked, rounds_of, text_of_asked
+
+    lines = asked(tables)
+    if options.format == "json":
+        parts = {part: _rows(table) for part, table in tables.items()}
+        keys = ("what", "seen", "most")
+        about = {"trials": options.trials, "seed": options.seed, "rounds": options.rounds}
+        _print_json(about, parts=parts, asked=[dict(zip(keys, line, strict=True)) for line in lines])
+        return
+    for part in SUITES[name]:
+        rounds = rounds_of(part, options.rounds)
+        print(f"# {part.title}; regret after {rounds} rounds, {options.trials} trials, seed {options.seed}\n")
+        print(text_of(tables[part.name], part.policies[0]) + "\n")
+    print(text_of_asked(lines))
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    return [{name: _or_null(value) for name, value in row.items()} for row in table.rows()]
+
+
+def _print_json(about: Mapping[str, Any], **contents: Any) -> None:
+    print(json.dumps({"settings": about, **contents}, ensure_ascii=False, allow_nan=False))
 
 
 def _or_null(value: Any) -> Any:

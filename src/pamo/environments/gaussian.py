@@ -96,8 +96,9 @@ class Gaussian(Environment):
     """The environment of the paper's experiments: Gaussian rewards and preferences with random means.
 
     Reward means are uniform on [0, 1]. Mean preferences are `predefined` (2.0 on one random objective, 0.5 on the rest)
-    or `random` (uniform on [0, 5]), which are the paper's, or `common` (everybody weighs each objective 0.5 to 1.5 times
-    as much as the first user, whose weights are uniform on [0, 5]). reward_variance, preference_variance: of each entry.
+    or `random` (uniform on [0, 5]), which are the paper's, or `common` (everybody weighs each objective 0.5 to 1.5
+    times as much as the first user, whose weights are uniform on [0, 5]). reward_variance, preference_variance: of each
+    entry.
 
     >>> Gaussian(users=2, block_size=5, objectives=3, preference="predefined").arm_count
     10

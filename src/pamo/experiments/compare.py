@@ -127,9 +127,9 @@ def _growth(regret: Floats) -> float:
 def linear_trials(regret: Floats, rounds: int) -> int:
     """Return the number of trials whose regret grows linearly, given it at an eighth, a quarter, a half and the end.
 
-    A regret that grows linearly doubles what it grows by whenever the rounds double (a logarithm adds the same each time).
-    One is counted that does so twice in a row, to within a tenth, and grows by more than √T in the second half: two arms
-    that are nearer to each other than 1/√T cannot be told apart in T rounds, and cost that much whatever one does.
+    A regret that grows linearly doubles what it grows by whenever the rounds double (a logarithm adds the same each
+    time). One is counted that does so twice in a row, to within a tenth, and grows by more than √T in the second half:
+    two arms nearer to each other than 1/√T cannot be told apart in T rounds, and cost that much whatever one does.
 
     >>> linear_trials(np.array([[100.0, 200.0, 400.0, 800.0], [1.0, 2.0, 3.0, 4.0]]), rounds=1000)
     1

@@ -153,9 +153,8 @@ def _write_policys(
         if pulls >= 1.0:
             variance = max((along[i] + rules.prior_pulls * pooled) / (pulls - 1.0 + rules.prior_pulls), 0.0)
             gain = max(gain, 0.0)
-            bonus[i] = (
-                rules.zeta * math.log(offered / pulls) * math.sqrt((1.0 + rules.few_pulls / pulls) * variance / pulls)
-            )
+            error = math.sqrt((1.0 + rules.few_pulls / pulls) * variance / pulls)
+            bonus[i] = rules.zeta * math.log(offered / pulls) * error
             bonus[i] += noise * math.log(1.0 + t * gain) * math.sqrt(gain)
 
 

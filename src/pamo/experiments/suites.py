@@ -1,8 +1,8 @@
-"""What `pamo compare` runs by itself: settings that belong together, and what is asked of the recommended policies there."""
+"""What `pamo compare` runs by itself: settings that belong together, and what is asked of the recommended policies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,7 +96,7 @@ SUITES: Mapping[str, Sequence[Part]] = {
 def run_suite(
     name: str, *, rounds: int | None = None, trials: int = 200, seed: int = 1, progress: Progress = lambda share: None
 ) -> dict[str, Table]:
-    """Run every part of a suite and return its tables by the parts' names. rounds: of the first parts, the others in kind."""
+    """Run every part of a suite and return its tables by the parts' names. rounds: in place of 5000, others in kind."""
     if name not in SUITES:
         raise unknown_name("suite", name, SUITES)
     parts = SUITES[name]
@@ -107,12 +107,17 @@ def run_suite(
         tables[part.name] = compare(
             part.policies,
             part.settings,
-            rounds=part.rounds if part.fixed or rounds is None else max(1, part.rounds * rounds // ROUNDS),
+            rounds=rounds_of(part, ROUNDS if rounds is None else rounds),
             trials=trials,
             seed=seed,
             progress=_scaled(progress, share),
         )
     return tables
+
+
+def rounds_of(part: Part, rounds: int) -> int:
+    """Return the rounds of a part when `rounds` stands in place of 5000."""
+    return part.rounds if part.fixed else max(1, part.rounds * rounds // ROUNDS)
 
 
 def _scaled(progress: Progress, share: float) -> Progress:
@@ -127,23 +132,12 @@ def asked(tables: Mapping[str, Table]) -> list[tuple[str, float, float]]:
         (f"share of prucb-hp's regret: {setting}", _one(hidden, setting, "recommended", "share"), limit)
         for setting, limit in zip(hidden.distinct("setting"), most, strict=True)
     ]
-    rivals = ("ucb-per-user", "oful", "greedy")
-    every: Callable[[Callable[[str], float]], float] = lambda figure: max(map(figure, hidden.distinct("setting")))
-    lines.append(
-        (
-            "its 99th percentile over prucb-hp's median, the most of all settings",
-            every(lambda each: _one(hidden, each, "recommended", "p99") / _one(hidden, each, "prucb-hp", "median")),
-            1.0,
-        )
-    )
-    lines.extend(
-        (
-            f"share of {rival}'s regret, the most of all settings",
-            every(lambda each: _one(hidden, each, "recommended", "mean") / _one(hidden, each, rival, "mean")),  # noqa: B023
-            1.0,
-        )
-        for rival in rivals
-    )
+    every = hidden.distinct("setting")
+    tails = [_one(hidden, each, "recommended", "p99") / _one(hidden, each, "prucb-hp", "median") for each in every]
+    lines.append(("its 99th percentile over prucb-hp's median, the most of all settings", max(tails), 1.0))
+    for rival in ("ucb-per-user", "oful", "greedy"):
+        shares = [_one(hidden, each, "recommended", "mean") / _one(hidden, each, rival, "mean") for each in every]
+        lines.append((f"share of {rival}'s regret, the most of all settings", max(shares), 1.0))
     for mode, base in (("stated", "prucb-up"), ("known", "prucb-kp")):
         (share,) = tables[mode].where(policy=f"recommended-{mode}")["share"]
         lines.append((f"share of {base}'s regret, {mode} preference", float(share), 0.1))

@@ -70,7 +70,7 @@ def _log_pulls(arms: SpreadArms, offer: Ints) -> float:
 def _reward_bonus(arms: SpreadArms, i: int, variance: float, log_pulls: float, scale: float, few: float) -> float:
     """ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ²/N_i)."""
     share = arms.width[i] * arms.width[i]  # 1/N_i
-    return scale * (log_pulls - arms.log_pulls[i]) * math.sqrt((1.0 + few * share) * variance * share)
+    return float(scale * (log_pulls - arms.log_pulls[i]) * math.sqrt((1.0 + few * share) * variance * share))
 
 
 @kernel
