@@ -15,6 +15,7 @@ from pamo.store.base import (
     UserErased,
 )
 from pamo.store.memory import MemoryStore
+from pamo.store.opening import open_store
 
 __all__ = [
     "ArmAdded",
@@ -30,4 +31,5 @@ __all__ = [
     "Setup",
     "Store",
     "UserErased",
+    "open_store",
 ]

@@ -22,7 +22,12 @@ CHUNK = 1 << 16
 """Users whose rows lie together: rows are added by the chunk, so that growing never copies what there is."""
 
 
-_VERSIONS = itertools.count(1)  # never the same twice in a process, whichever fold the arms are of
+_versions = itertools.count(1)
+
+
+def new_version() -> int:
+    """Return a number for a table of arms, never the same twice in a process."""
+    return next(_versions)
 
 
 @kernel
@@ -75,19 +80,20 @@ def _observe(values: Floats, arms: Floats, arm: int, users: Floats, user: int, s
 
 
 @kernel
-def _unpack(sums: Floats, row: int, place: int, rounds: Floats, plain: Floats, weighted: Floats) -> None:
-    """Write a user's row out as whole matrices."""
+def _unpack(sums: Floats, rounds: Floats, plain: Floats, weighted: Floats) -> None:
+    """Write users' rows out as whole matrices."""
     side = plain.shape[1]
     half = side * (side + 1) // 2
-    rounds[place] = sums[row, 0]
-    at = 1
-    for i in range(side):
-        for j in range(i + 1):
-            plain[place, i, j] = sums[row, at]
-            plain[place, j, i] = sums[row, at]
-            weighted[place, i, j] = sums[row, at + half]
-            weighted[place, j, i] = sums[row, at + half]
-            at += 1
+    for n in range(len(sums)):
+        rounds[n] = sums[n, 0]
+        at = 1
+        for i in range(side):
+            for j in range(i + 1):
+                plain[n, i, j] = sums[n, at]
+                plain[n, j, i] = sums[n, at]
+                weighted[n, i, j] = sums[n, at + half]
+                weighted[n, j, i] = sums[n, at + half]
+                at += 1
 
 
 def arm_width(objectives: int) -> int:
@@ -110,6 +116,22 @@ def arm_statistics(block: Floats, objectives: int) -> ArmStatistics:
         objective_count=block[:, counts : counts + objectives],
         objective_sum=block[:, counts + objectives : counts + 2 * objectives],
         objective_square=block[:, counts + 2 * objectives :],
+    )
+
+
+def user_statistics(sums: Floats, stated: Floats) -> UserStatistics:
+    """Return the statistics of users whose rows, and rows of stated preferences, these are."""
+    count, objectives = len(sums), (stated.shape[1] - 1) // 2
+    side = objectives + 2
+    rounds, plain, weighted = np.empty(count), np.empty((count, side, side)), np.empty((count, side, side))
+    _unpack(sums, rounds, plain, weighted)
+    return UserStatistics(
+        rounds=rounds,
+        plain=plain,
+        weighted=weighted,
+        stated_count=stated[:, 0],
+        stated_sum=stated[:, 1 : 1 + objectives],
+        stated_square=stated[:, 1 + objectives :],
     )
 
 
@@ -137,6 +159,11 @@ class Rows:
             self.chunks[first // CHUNK][first % CHUNK : first % CHUNK + room] = rows[done : done + room]
             self.count += room - 1
             done += room
+
+    def row(self, number: int) -> Floats:
+        """Return one row."""
+        row: Floats = self.chunks[number // CHUNK][number % CHUNK]
+        return row
 
     def used(self) -> Iterator[Floats]:
         """Yield the rows that were added, chunk by chunk."""
@@ -168,7 +195,7 @@ class Fold:
         self.user_names = Names()
         self.user_sums = Rows(user_width(self.objectives))
         self.stated_rows = array("i")
-        """For each user's row the row of the preferences stated, −1 where there are none."""
+        """For each user's row the row of the preferences stated, −1 where there is none."""
         self.stated_sums = Rows(1 + 2 * self.objectives)
         self._nobody = np.zeros((0, self.user_sums.width))
         self._table: Arms | None = None
@@ -196,10 +223,7 @@ class Fold:
             return
         self.user_names.drop(row)
         self.user_sums.chunks[row // CHUNK][row % CHUNK] = 0.0
-        stated = self.stated_rows[row]
-        if stated >= 0:
-            self.stated_sums.chunks[stated // CHUNK][stated % CHUNK] = 0.0
-            self.stated_rows[row] = -1
+        self.stated_rows[row] = ABSENT
 
     def arms(self) -> Arms:
         """Return the arms with a view of their sums."""
@@ -212,30 +236,21 @@ class Fold:
                 np.array(active, dtype=bool),
                 dict(self.arm_rows),
                 statistics,
-                next(_VERSIONS),
+                new_version(),
             )
         return self._table
 
     def users(self, ids: Sequence[str]) -> UserStatistics:
         """Return the sums of these users, a row each."""
-        count, objectives = len(ids), self.objectives
-        rounds = np.zeros(count)
-        plain, weighted = np.zeros((2, count, objectives + 2, objectives + 2))
-        stated = np.zeros((count, 1 + 2 * objectives))
+        sums = np.zeros((len(ids), self.user_sums.width))
+        stated = np.zeros((len(ids), self.stated_sums.width))
         for place, user in enumerate(ids):
             row = self.user_names.find(user)
             if row >= 0:
-                _unpack(self.user_sums.chunks[row >> 16], row & 0xFFFF, place, rounds, plain, weighted)
+                sums[place] = self.user_sums.chunks[row >> 16][row & 0xFFFF]
                 if (own := self.stated_rows[row]) >= 0:
                     stated[place] = self.stated_sums.chunks[own >> 16][own & 0xFFFF]
-        return UserStatistics(
-            rounds=rounds,
-            plain=plain,
-            weighted=weighted,
-            stated_count=stated[:, 0],
-            stated_sum=stated[:, 1 : 1 + objectives],
-            stated_square=stated[:, 1 + objectives :],
-        )
+        return user_statistics(sums, stated)
 
     def _observe(self, event: FeedbackGiven) -> None:
         self.feedbacks += 1

@@ -20,7 +20,7 @@ from pamo.store.base import (
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.ledger import Ledger
-from pamo.store.rules import Checker, check_setup, redacted
+from pamo.store.rules import NOT_EMPTY, Checker, check_setup, redacted
 
 
 class MemoryStore(FoldedStore):
@@ -136,7 +136,7 @@ class MemoryStore(FoldedStore):
         """Take over another journal."""
         with self.lock:
             if len(self._journal) > 1:
-                raise InputError("expected an empty store to load a journal into, got one with events: open a new one")
+                raise InputError(NOT_EMPTY)
             self._start()
             for _, event in events:
                 self._record(event)

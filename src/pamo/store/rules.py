@@ -29,6 +29,8 @@ from pamo.store.base import (
 LONGEST = 256
 """Characters of the longest id, name or key."""
 
+NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
+
 LARGEST = sys.float_info.max
 
 

@@ -33,7 +33,7 @@ from pamo.store.encoding import DECISION, FEEDBACK, SETUP, decode, encode, to_js
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.ledger import Ledger, named, runs
-from pamo.store.rules import Checker, check_setup, redacted
+from pamo.store.rules import NOT_EMPTY, Checker, check_setup, redacted
 from pamo.store.sqlite_file import (
     APPLICATION,
     COLUMNS,
@@ -299,7 +299,7 @@ class SqliteStore(FoldedStore):
         def take_over() -> None:
             nonlocal count
             if self._fold.sequence > 1:
-                raise InputError("expected an empty store to load a journal into, got one with events: open a new one")
+                raise InputError(NOT_EMPTY)
             with sentences(f"write {self.path}"), self._transaction():
                 self._write.execute("DELETE FROM events")
                 for event in events:
