@@ -81,7 +81,7 @@ def _differences(
     order: list[int],
 ) -> Iterator[str]:
     """Yield a sentence for each row whose sums differ; row n of ours is row `order[n]` of theirs."""
-    for field in fields(ours):
+    for field in fields(ours) if names else ():
         mine = getattr(ours, field.name).reshape(len(names), -1)
         yours = getattr(theirs, field.name)[order].reshape(len(names), -1)
         # Sums of values that cancel are compared with their own row's size, not with the little that is left.
