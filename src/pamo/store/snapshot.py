@@ -60,8 +60,8 @@ def save(fold: Fold, path: Path, journal: str) -> None:
 def load(path: Path, setup: Setup, journal: str) -> Fold | None:
     """Return the fold that a snapshot holds, or None where it cannot be used, whatever the reason."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return _read(file, setup, journal)
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return _read(arrays, setup, journal)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError):
         return None
 

@@ -292,6 +292,10 @@ class SqliteStore(FoldedStore):
 
         self._writer.call(fold_again)
 
+    def sound(self) -> bool:
+        """Tell whether SQLite finds its file and indexes intact."""
+        return self._rows("PRAGMA integrity_check", ()) == [("ok",)]
+
     def load(self, events: Iterable[tuple[int, Event]]) -> int:
         """Take over another journal, in one transaction."""
         count = 0
