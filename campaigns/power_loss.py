@@ -109,9 +109,10 @@ def live(folder: Path, start: Image, journal: list[tuple[int, Event]], synchrono
     note = {"acknowledged": 1 if not journal else len(journal)}
 
     def open_store() -> SqliteStore:
-        return SqliteStore(
-            folder / FILE, SETUP, synchronous=synchronous, vfs=disk.name, checkpoint_pages=random.choice([4, 16, 64])
-        )
+        # FULL is the store's own setting: it is left to the store, so that the campaign tests that as well.
+        worse = {} if synchronous == "FULL" else {"synchronous": synchronous}
+        pages = random.choice([4, 16, 64])
+        return SqliteStore(folder / FILE, SETUP, vfs=disk.name, checkpoint_pages=pages, **worse)
 
     store = open_store()
     disk.steps.append(Mark(dict(note)))

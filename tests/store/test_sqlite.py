@@ -233,9 +233,7 @@ def test_a_full_or_failing_disk_stops_the_store(
     store = SqliteStore(tmp_path / "journal.db", SETUP, vfs=name)
     store.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0), decision(1), decision(2), feedback(1)])
     disk.full = True
-    monkeypatch.setattr(
-        sys, "unraisablehook", lambda _: None
-    )  # where apsw tells of errors in callbacks
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # where apsw tells of errors in callbacks
     with pytest.raises(StoreError, match=r"has stopped.*look after the disk"):
         store.append(feedback(2))
     syncs = disk.syncs
