@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import apsw
 
@@ -110,7 +111,7 @@ def live(folder: Path, start: Image, journal: list[tuple[int, Event]], synchrono
 
     def open_store() -> SqliteStore:
         # FULL is the store's own setting: it is left to the store, so that the campaign tests that as well.
-        worse = {} if synchronous == "FULL" else {"synchronous": synchronous}
+        worse: dict[str, Any] = {} if synchronous == "FULL" else {"synchronous": synchronous}
         pages = random.choice([4, 16, 64])
         return SqliteStore(folder / FILE, SETUP, vfs=disk.name, checkpoint_pages=pages, **worse)
 

@@ -283,15 +283,15 @@ def test_an_erased_user_is_nowhere(home: Home) -> None:
         assert_same(store.users(["bob"]), bob)
         assert_same(store.arms().statistics, kept)
         assert verify(store).ok
-        store.close()
-        store = home.open()
-        if not home.durable:
-            return
+        if home.durable:
+            store.close()
+            store = home.open()
     assert store.append(UserErased("ann-of-cleves", at=301.0)).outcome is Outcome.UNKNOWN
     # What is repeated is still a duplicate; what is late teaches the arm, and nobody.
     assert store.append(feedback(1, overall=7.0, preference=WEIGHTS)).outcome is Outcome.DUPLICATE
     late = store.append(feedback(2, overall=1.0, preference=WEIGHTS))
     assert (late.outcome, late.learned[-1]) == (Outcome.RECORDED, "arm: overall")
+    assert store.feedback("d2") == feedback(2, overall=1.0, arm="A")
     assert sorted(store.user_ids()) == ["bob"]
     # The same name later is somebody new.
     store.append_many([decision(4, user="ann-of-cleves", key="k1"), feedback(4)])

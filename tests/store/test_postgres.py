@@ -119,6 +119,67 @@ def test_erasing_while_others_append(postgres_url: Callable[[], str]) -> None:
         assert one.arms().statistics.pulls.sum() == 120.0
 
 
+def test_an_erasure_waits_for_a_feedback_on_its_way(
+    postgres_url: Callable[[], str], postgres_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The feedback's worker has read the user's name and not written it yet: the erasure must not slip in between."""
+    url = postgres_url()
+    with PostgresStore(url, SETUP) as one, PostgresStore(url, SETUP) as two:
+        one.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0), decision(1, user="ann-of-cleves")])
+        insert, read, write = one._insert, threading.Event(), threading.Event()
+
+        def insert_later(connection: Any, events: Any) -> list[int]:
+            read.set()
+            write.wait()
+            return insert(connection, events)
+
+        monkeypatch.setattr(one, "_insert", insert_later)
+        given = one.submit(feedback(1))
+        read.wait()
+        erased = two.submit(UserErased("ann-of-cleves", at=1.0))
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            while not erased.done():
+                waiting = connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+                if waiting != (0,):
+                    break
+        write.set()
+        assert (given.result().outcome, erased.result().outcome) == (Outcome.RECORDED, Outcome.RECORDED)
+        assert "cleves" not in repr(list(two.events()))
+        assert list(two.user_ids()) == []
+
+
+def test_rows_are_locked_in_one_order(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever order the events come in: otherwise two workers might wait for each other for ever."""
+    with PostgresStore(postgres_url(), SETUP) as store:
+        names = ["B", "C", "A"]
+        store.append_many([ArmAdded(arm, arm, at=0.0) for arm in names])
+        whole, locked = store._link.transaction, []
+
+        class Watched:
+            def __init__(self, connection: Any) -> None:
+                self.connection = connection
+
+            def execute(self, statement: str, bindings: Any = (), **options: Any) -> Any:
+                for table, place in (("pamo_events", 1), ("pamo_user_sums", 0), ("pamo_arm_sums", 1)):
+                    if f"INSERT INTO {table}" in statement:
+                        locked.append((table, list(bindings[place])))
+                return self.connection.execute(statement, bindings, **options)
+
+        @contextlib.contextmanager
+        def watching(*, alone: bool = False) -> Iterator[Any]:
+            with whole(alone=alone) as connection:
+                yield Watched(connection)
+
+        monkeypatch.setattr(store._link, "transaction", watching)
+        store.append_many([decision(n, user=f"u{n}", arms=(names[n - 1],)) for n in (3, 1, 2)])
+        receipts = store.append_many([feedback(n) for n in (2, 3, 1)])
+        in_order = [("pamo_events", ["d1", "d2", "d3"])]
+        sums = [("pamo_user_sums", ["u1", "u2", "u3"]), ("pamo_arm_sums", ["A", "B", "C"])]
+        assert locked == in_order + in_order + sums
+        kept = {event.decision: number for number, event in store.events() if isinstance(event, FeedbackGiven)}
+        assert [receipt.sequence for receipt in receipts] == [kept["d2"], kept["d3"], kept["d1"]]
+
+
 def test_an_acknowledgement_that_got_lost_is_not_counted_twice(
     postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

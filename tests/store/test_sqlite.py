@@ -143,7 +143,7 @@ def test_the_snapshot_of_another_journal_is_left_aside(tmp_path: Path) -> None:
     first, model = filled(tmp_path / "one" / "journal.db")
     first.close()
     second = SqliteStore(tmp_path / "two" / "journal.db", SETUP)
-    second.append_many([ArmAdded(arm, arm, at=0.0) for arm in "AB"])
+    second.append_many([ArmAdded(arm, arm, at=0.0) for arm in "XY"])
     second.close()
     shutil.copy(tmp_path / "two" / "journal.db.snapshot.npz", tmp_path / "one")
     store = SqliteStore(tmp_path / "one" / "journal.db")
