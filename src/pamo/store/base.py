@@ -18,7 +18,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.statistics import ArmStatistics, Floats, UserStatistics
+from pamo.store.packing import user_statistics
 
 FORMAT = 1
 """The number of the journal's format. Older ones stay readable; a newer one is refused."""
@@ -211,8 +212,12 @@ class Store(ABC):
         """Return the arms and their sums."""
 
     @abstractmethod
-    def users(self, ids: Sequence[str]) -> UserStatistics:
-        """Return the sums of these users, a row each, in this order: zeros for a user that nothing is known of."""
+    def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return the sums of these users, a row each, in this order: zeros for a user that nothing is known of.
+
+        The numbers are laid out as `pamo.store.packing` says; the second array holds the stated preferences. This is
+        for who has only microseconds to decide; `users` is the same, unpacked.
+        """
 
     @abstractmethod
     def user_ids(self) -> Iterator[str]:
@@ -237,6 +242,10 @@ class Store(ABC):
     @abstractmethod
     def close(self, *, snapshot: bool = True) -> None:
         """Finish what was handed in, and let go. Closing twice is fine."""
+
+    def users(self, ids: Sequence[str]) -> UserStatistics:
+        """Return the statistics of these users, a row each, in this order: zeros for one that nothing is known of."""
+        return user_statistics(*self.user_rows(ids))
 
     def append(self, event: Event) -> Receipt:
         """Record one event, and return once it is durable."""

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pamo.compiling import kernel
-from pamo.statistics import LEAST_SQUARE, ArmStatistics, Floats, UserStatistics
+from pamo.statistics import LEAST_SQUARE, Floats
 from pamo.store.base import ArmAdded, ArmRetired, Arms, DecisionMade, Event, FeedbackGiven, Setup, UserErased
 from pamo.store.names import ABSENT, Names
+from pamo.store.packing import arm_statistics, arm_width, stated_width, user_width
 from pamo.store.scales import Scales
 
 CHUNK = 1 << 16
@@ -42,8 +43,8 @@ def _add_triangle(sums: Floats, row: int, start: int, weight: float, values: Flo
 
 
 @kernel
-def _observe(values: Floats, arms: Floats, arm: int, users: Floats, user: int, stated: Floats, stated_row: int) -> None:
-    """Add one feedback to its arm's row and, unless the row is negative, to its user's and the stated preferences'."""
+def _observe(values: Floats, arms: Floats, arm: int, users: Floats, user: int) -> None:
+    """Add one feedback to its arm's row and, unless the row is negative, to its user's."""
     objectives = (len(values) - 1) // 2
     side = objectives + 2
     given, length = 0, 0.0
@@ -71,68 +72,17 @@ def _observe(values: Floats, arms: Floats, arm: int, users: Floats, user: int, s
             _add_triangle(users, user, 1, 1.0, values, objectives)
             if length > LEAST_SQUARE:  # w = 1/‖r‖² has no value at r = 0: such a sample carries no direction
                 _add_triangle(users, user, 1 + side * (side + 1) // 2, 1.0 / length, values, objectives)
-    if stated_row >= 0:
-        stated[stated_row, 0] += 1.0
-        for d in range(objectives):
-            weight = values[objectives + 1 + d]
-            stated[stated_row, 1 + d] += weight
-            stated[stated_row, 1 + objectives + d] += weight * weight
 
 
 @kernel
-def _unpack(sums: Floats, rounds: Floats, plain: Floats, weighted: Floats) -> None:
-    """Write users' rows out as whole matrices."""
-    side = plain.shape[1]
-    half = side * (side + 1) // 2
-    for n in range(len(sums)):
-        rounds[n] = sums[n, 0]
-        at = 1
-        for i in range(side):
-            for j in range(i + 1):
-                plain[n, i, j] = sums[n, at]
-                plain[n, j, i] = sums[n, at]
-                weighted[n, i, j] = sums[n, at + half]
-                weighted[n, j, i] = sums[n, at + half]
-                at += 1
-
-
-def arm_width(objectives: int) -> int:
-    """Return the numbers in an arm's row: whole moments, pulls with an overall score, counts, sums and squares."""
-    return (objectives + 2) ** 2 + 1 + 3 * objectives
-
-
-def user_width(objectives: int) -> int:
-    """Return the numbers in a user's row: rounds, and a triangle each of the plain and the weighted moments."""
-    return 1 + (objectives + 2) * (objectives + 3)
-
-
-def arm_statistics(block: Floats, objectives: int) -> ArmStatistics:
-    """Return the statistics of which `block` holds the rows: views of it, no copies."""
-    side, count = objectives + 2, len(block)
-    counts = side * side + 1
-    return ArmStatistics(
-        moments=block[:, : side * side].reshape(count, side, side),
-        overall_pulls=block[:, side * side],
-        objective_count=block[:, counts : counts + objectives],
-        objective_sum=block[:, counts + objectives : counts + 2 * objectives],
-        objective_square=block[:, counts + 2 * objectives :],
-    )
-
-
-def user_statistics(sums: Floats, stated: Floats) -> UserStatistics:
-    """Return the statistics of users whose rows, and rows of stated preferences, these are."""
-    count, objectives = len(sums), (stated.shape[1] - 1) // 2
-    side = objectives + 2
-    rounds, plain, weighted = np.empty(count), np.empty((count, side, side)), np.empty((count, side, side))
-    _unpack(sums, rounds, plain, weighted)
-    return UserStatistics(
-        rounds=rounds,
-        plain=plain,
-        weighted=weighted,
-        stated_count=stated[:, 0],
-        stated_sum=stated[:, 1 : 1 + objectives],
-        stated_square=stated[:, 1 + objectives :],
-    )
+def _state(values: Floats, stated: Floats, row: int) -> None:
+    """Add one stated preference."""
+    objectives = (len(values) - 1) // 2
+    stated[row, 0] += 1.0
+    for d in range(objectives):
+        weight = values[objectives + 1 + d]
+        stated[row, 1 + d] += weight
+        stated[row, 1 + objectives + d] += weight * weight
 
 
 class Rows:
@@ -177,7 +127,7 @@ class Fold:
     >>> from pamo.store.base import Objective
     >>> fold = Fold(Setup((Objective("taste", 1, 5), Objective("price", 0, 10, lower_is_better=True))))
     >>> fold.apply(FeedbackGiven("d1", {"taste": 4, "price": 2}, at=0.0, overall=1.0, arm="A", user="ann"))
-    >>> fold.arms().statistics.reward_sum.tolist(), fold.users(["ann", "bob"]).rounds.tolist()
+    >>> fold.arms().statistics.reward_sum.tolist(), fold.user_rows(["ann", "bob"])[0][:, 0].tolist()
     ([[0.75, 0.8]], [1.0, 0.0])
     """
 
@@ -196,7 +146,7 @@ class Fold:
         self.user_sums = Rows(user_width(self.objectives))
         self.stated_rows = array("i")
         """For each user's row the row of the preferences stated, −1 where there is none."""
-        self.stated_sums = Rows(1 + 2 * self.objectives)
+        self.stated_sums = Rows(stated_width(self.objectives))
         self._nobody = np.zeros((0, self.user_sums.width))
         self._table: Arms | None = None
 
@@ -240,8 +190,8 @@ class Fold:
             )
         return self._table
 
-    def users(self, ids: Sequence[str]) -> UserStatistics:
-        """Return the sums of these users, a row each."""
+    def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return the rows of these users, and of their stated preferences: zeros for those who are not known."""
         sums = np.zeros((len(ids), self.user_sums.width))
         stated = np.zeros((len(ids), self.stated_sums.width))
         for place, user in enumerate(ids):
@@ -250,7 +200,7 @@ class Fold:
                 sums[place] = self.user_sums.chunks[row >> 16][row & 0xFFFF]
                 if (own := self.stated_rows[row]) >= 0:
                     stated[place] = self.stated_sums.chunks[own >> 16][own & 0xFFFF]
-        return user_statistics(sums, stated)
+        return sums, stated
 
     def _observe(self, event: FeedbackGiven) -> None:
         self.feedbacks += 1
@@ -258,23 +208,21 @@ class Fold:
         arm = self.arm_rows.get(event.arm, ABSENT)
         if arm == ABSENT:
             arm = self._arm_row(event.arm)
-        user, stated = ABSENT, ABSENT
-        users = preferences = self._nobody
-        if event.user is not None:
-            user = self.user_names.find(event.user)
-            if user == ABSENT:
-                user = self.user_names.add(event.user)
-                self.user_sums.add()
-                self.stated_rows.append(ABSENT)
-            users = self.user_sums.chunks[user >> 16]
-            if event.preference is not None:
-                stated = self.stated_rows[user]
-                if stated == ABSENT:
-                    stated = self.stated_rows[user] = self.stated_sums.add()
-                preferences = self.stated_sums.chunks[stated >> 16]
-                stated &= 0xFFFF
-            user &= 0xFFFF
-        _observe(self.scales.values(event), self.block, arm, users, user, preferences, stated)
+        values = self.scales.values(event)
+        if event.user is None:  # erased: the arm learns, and nobody else
+            _observe(values, self.block, arm, self._nobody, ABSENT)
+            return
+        user = self.user_names.find(event.user)
+        if user == ABSENT:
+            user = self.user_names.add(event.user)
+            self.user_sums.add()
+            self.stated_rows.append(ABSENT)
+        _observe(values, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF)
+        if event.preference is not None:
+            stated = self.stated_rows[user]
+            if stated == ABSENT:
+                stated = self.stated_rows[user] = self.stated_sums.add()
+            _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF)
 
     def _arm_row(self, arm: str) -> int:
         """Return an arm's row; one that was not added (yet) gets a row, and is not active."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pamo.statistics import UserStatistics
+from pamo.statistics import Floats
 from pamo.store.base import Arms, Store
 from pamo.store.fold import Fold
 
@@ -19,10 +19,10 @@ class FoldedStore(Store):
         with self.lock:
             return self._fold.arms()
 
-    def users(self, ids: Sequence[str]) -> UserStatistics:
-        """Return users' sums."""
+    def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return users' sums as rows."""
         with self.lock:
-            return self._fold.users(ids)
+            return self._fold.user_rows(ids)
 
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""

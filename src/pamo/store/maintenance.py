@@ -17,6 +17,7 @@ from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.store.base import FORMAT, Event, Setup, Store
 from pamo.store.fold import Fold
 from pamo.store.opening import open_store
+from pamo.store.packing import user_statistics
 
 TOLERANCE = 1e-9
 """How far apart sums may be, relatively: the order of additions shows in the last digits."""
@@ -67,7 +68,7 @@ def verify(store: Store) -> Report:
     names = iter(sorted(known & kept))
     while page := list(islice(names, PAGE)):
         order = list(range(len(page)))
-        differences += _differences("user", page, fold.users(page), store.users(page), order)
+        differences += _differences("user", page, user_statistics(*fold.user_rows(page)), store.users(page), order)
     if store.pending() != fold.decisions - fold.feedbacks:
         differences.append(f"pending: {fold.decisions - fold.feedbacks} by the journal, {store.pending()} by the store")
     return Report(count, len(ours.ids), len(known), tuple(differences))

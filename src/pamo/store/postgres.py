@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pamo.errors import InputError
-from pamo.statistics import UserStatistics
+from pamo.statistics import Floats
 from pamo.store.base import (
     EXPIRES_AFTER,
     ArmAdded,
@@ -32,8 +32,9 @@ from pamo.store.base import (
     UserErased,
 )
 from pamo.store.encoding import DECISION, FEEDBACK, SETUP, decode, encode
-from pamo.store.fold import Fold, user_statistics, user_width
+from pamo.store.fold import Fold
 from pamo.store.ledger import Ledger, named, runs
+from pamo.store.packing import stated_width, user_width
 from pamo.store.postgres_arms import ArmCache
 from pamo.store.postgres_link import Link, LostError
 from pamo.store.postgres_tables import (
@@ -238,22 +239,19 @@ class PostgresStore(Store):
         """Return the arms and their sums, which are at most `refresh` seconds old; those of this worker are in."""
         return self._arms.table(self._link.rows)
 
-    def users(self, ids: Sequence[str]) -> UserStatistics:
-        """Return users' sums, as the database holds them now."""
+    def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return users' sums as rows, as the database holds them now."""
         objectives = len(self.setup.objectives)
-        found = {
-            user: (sums, stated)
-            for user, sums, stated in self._link.rows(
-                "SELECT user_id, sums, stated FROM pamo_user_sums WHERE user_id = ANY(%s)", (list(ids),)
-            )
-        }
-        sums, all_stated = np.zeros((len(ids), user_width(objectives))), np.zeros((len(ids), 1 + 2 * objectives))
+        rows = np.zeros((len(ids), user_width(objectives)))
+        stated_rows = np.zeros((len(ids), stated_width(objectives)))
+        statement = "SELECT user_id, sums, stated FROM pamo_user_sums WHERE user_id = ANY(%s)"
+        found = {user: (sums, stated) for user, sums, stated in self._link.rows(statement, (list(ids),))}
         for place, user in enumerate(ids):
             if user in found:
-                sums[place], stated = found[user]
+                rows[place], stated = found[user]
                 if stated is not None:
-                    all_stated[place] = stated
-        return user_statistics(sums, all_stated)
+                    stated_rows[place] = stated
+        return rows, stated_rows
 
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""

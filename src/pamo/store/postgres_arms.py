@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from pamo.store.base import Arms, DecisionMade, Event
-from pamo.store.fold import Fold, arm_statistics, arm_width, new_version
+from pamo.store.fold import Fold, new_version
+from pamo.store.packing import arm_statistics, arm_width
 from pamo.store.postgres_tables import ARMS
 
 SUMS = "SELECT arm, sums FROM pamo_arm_sums"

@@ -109,12 +109,15 @@ class Checker:
         _check_text(event.decision, "a decision's id")
         _check_time(event.at)
         bounds = self._bounds
-        for name, value in event.rewards.items():
-            if name not in bounds:
-                raise InputError(f"unknown objective {name!r} in rewards; known: {', '.join(bounds)}")
-            low, high = bounds[name]
-            if not (type(value) is float and low <= value <= high):  # the usual number is done with here; NaN is not
-                _check_score(self._objectives[name], value)
+        try:
+            for name, value in event.rewards.items():
+                low, high = bounds[name]
+                if type(value) is not float or not low <= value <= high:  # the usual number is done with; NaN is not
+                    _check_score(self._objectives[name], value)
+        except KeyError as error:
+            raise InputError(f"unknown objective {error} in rewards; known: {', '.join(bounds)}") from None
+        except AttributeError:
+            raise InputError(f"expected rewards by objective, got {event.rewards!r:.80}") from None
         if event.overall is not None:
             _check_score(self._setup.overall, event.overall)
         if event.preference is not None:
@@ -126,9 +129,10 @@ class Checker:
             )
 
     def _check_preference(self, preference: Mapping[str, float]) -> None:
-        if preference.keys() != self._objectives.keys():
-            wanted, given = ", ".join(self._objectives), ", ".join(map(str, preference))
-            raise InputError(f"expected in preference a weight for every objective ({wanted}), got {given or 'none'}")
+        given: Any = preference  # callers may not have been type-checked
+        if not isinstance(given, Mapping) or given.keys() != self._objectives.keys():
+            wanted = ", ".join(self._objectives)
+            raise InputError(f"expected in preference a weight for every objective ({wanted}), got {given!r:.80}")
         for name, value in preference.items():
             if not _is_number(value):
                 raise InputError(f"expected preference.{name} to be a finite number, got {value!r}")
