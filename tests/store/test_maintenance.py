@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,3 +105,29 @@ def test_a_store_in_memory_is_always_new() -> None:
     with pytest.raises(InputError, match="pass a setup"):
         open_store("memory:")
     assert Model(1.0).setup == open_store("memory:", SETUP).setup
+
+
+BARE = """
+import sys
+for name in ("apsw", "msgspec", "psycopg", "pyarrow"):
+    sys.modules[name] = None
+from pamo.errors import MissingExtraError
+from pamo.store import ArmAdded, Objective, Setup, open_store
+setup = Setup((Objective("taste"),))
+with open_store("memory:", setup) as store:
+    print(store.append(ArmAdded("A", "A", 0.0)).outcome)
+for address in ("file.db", "postgresql://nowhere"):
+    try:
+        open_store(address, setup)
+    except MissingExtraError as error:
+        print(error)
+"""
+
+
+def test_the_core_alone_has_the_memory_store(tmp_path: Path) -> None:
+    run = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, check=True, cwd=tmp_path)
+    recorded, *sentences = run.stdout.splitlines()
+    assert recorded == "recorded"
+    assert len(sentences) == 2
+    assert all("pip install 'pamo[" in sentence for sentence in sentences)
+    assert list(tmp_path.iterdir()) == []

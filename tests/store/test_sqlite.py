@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ FIXTURES = ROOT / "tests" / "fixtures"
 
 APPENDER = """
 import sys
+import threading
 from pamo.store import ArmAdded, DecisionMade, FeedbackGiven, Objective, Setup, open_store
 store = open_store(sys.argv[1], Setup((Objective("taste"),)))
 store.append(ArmAdded("A", "A", 0.0))
@@ -258,6 +260,63 @@ def test_snapshots_are_taken_on_the_way(tmp_path: Path) -> None:
     store._writer.call(lambda: None)
     assert (tmp_path / "journal.db.snapshot.npz").exists()
     store.close(snapshot=False)
+
+
+def test_a_snapshot_that_cannot_be_written_costs_nothing_but_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, model = filled(tmp_path / "journal.db", snapshot_every=20)
+    snapshot = tmp_path / "journal.db.snapshot.npz"
+    store._writer.call(lambda: None)
+    snapshot.unlink()
+    snapshot.mkdir()  # in the way
+    for n in range(1000, 1040):
+        event = decision(n)
+        assert store.append(event).outcome is model.append(event)
+    store._writer.call(lambda: None)
+    assert "could not be written" in caplog.text
+    with pytest.raises(StoreError, match="could not be written"):
+        store.snapshot()
+    model.check(store)
+    store.close()
+    store = SqliteStore(tmp_path / "journal.db")
+    model.check(store)
+    store.close(snapshot=False)
+
+
+def test_half_a_snapshot_of_an_erased_user_goes_too(tmp_path: Path) -> None:
+    store, _ = filled(tmp_path / "journal.db")
+    left = tmp_path / "journal.db.snapshot.npz.new"
+    left.write_text("u3, as the process ended")
+    store.append(UserErased("u3", at=1.0))
+    assert not left.exists()
+    store.close()
+
+
+def test_events_can_be_taken_back_until_they_are_written(tmp_path: Path) -> None:
+    store, model = filled(tmp_path / "journal.db")
+    busy, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        busy.set()
+        go_on.wait()
+
+    holder = threading.Thread(target=store._writer.call, args=(wait,))
+    holder.start()
+    busy.wait()
+    cancelled, kept = store.submit_many([decision(100)]), store.submit_many([decision(101)])
+    given_up = store.submit(decision(102))  # its caller no longer listens, and it is recorded all the same
+    assert cancelled.cancel()
+    assert given_up.cancel()
+    go_on.set()
+    holder.join()
+    assert kept.result()[0].outcome is Outcome.RECORDED
+    assert not kept.cancel()
+    store._writer.call(lambda: None)
+    for event in (decision(101), decision(102)):
+        model.append(event)
+    model.check(store)
+    store.close()
 
 
 def test_a_journal_of_format_1_stays_readable(tmp_path: Path) -> None:

@@ -188,7 +188,8 @@ class Store(ABC):
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
         """Hand in events to be recorded together; the receipts come once they are durable.
 
-        Each is judged on its own, in order. Memory changes only after the journal did, and the receipts come last.
+        Each is judged on its own, in order. Memory changes only after the journal did, and the receipts come last. An
+        event that cannot be recorded whatever the journal holds is an `InputError` at once, and nothing is handed in.
         """
 
     @abstractmethod
@@ -261,6 +262,8 @@ class Store(ABC):
 
         def hand_on(many: Future[list[Receipt]]) -> None:
             error = many.exception()
+            if not one.set_running_or_notify_cancel():
+                return  # the caller does not want to know any more
             if error is None:
                 one.set_result(many.result()[0])
             else:

@@ -6,7 +6,7 @@ default is left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pamo.errors import StoreError, missing_extra
@@ -23,7 +23,7 @@ from pamo.store.base import (
 try:
     import msgspec
 except ImportError:
-    raise missing_extra("a store on disk", "msgspec", "sqlite") from None
+    raise missing_extra("a store on disk", "msgspec", "sqlite,postgres") from None
 
 SETUP, ARM_ADDED, ARM_RETIRED = "setup", "arm added", "arm retired"
 DECISION, FEEDBACK, USER_ERASED = "decision", "feedback", "user erased"
@@ -119,6 +119,16 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
         return event
     except (KeyError, msgspec.MsgspecError) as error:
         raise StoreError(f"the journal holds an event that this pamo cannot read ({kind}): {error}") from None
+
+
+_Row = tuple[int, str, str | None, str | None, str | None, str]
+_decode_rows = msgspec.json.Decoder(list[_Row]).decode
+
+
+def decode_rows(text: str) -> Iterator[tuple[int, Event]]:
+    """Yield the events, with their sequence numbers, of rows that a database returned as one JSON text."""
+    for sequence, *row in _decode_rows(text):
+        yield sequence, decode(*row)  # type: ignore[arg-type]  # the row's types are lost in the list
 
 
 def to_json(value: Any) -> str:

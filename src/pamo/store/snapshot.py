@@ -49,12 +49,18 @@ def save(fold: Fold, path: Path, journal: str) -> None:
     for index, rows in enumerate(fold.user_sums.used()):
         keep = alive[index * CHUNK : index * CHUNK + len(rows)]
         arrays[f"users_{index:06}"] = rows if keep.all() else rows[keep]
-    beside = path.with_name(path.name + ".new")
+    beside = _beside(path)
     with open(beside, "wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
         file.flush()
         os.fsync(file.fileno())
     os.replace(beside, path)
+
+
+def remove(path: Path) -> None:
+    """Delete a snapshot, and what may be left of one that was being written when the process ended."""
+    path.unlink(missing_ok=True)
+    _beside(path).unlink(missing_ok=True)
 
 
 def load(path: Path, setup: Setup, journal: str) -> Fold | None:
@@ -64,6 +70,10 @@ def load(path: Path, setup: Setup, journal: str) -> Fold | None:
             return _read(arrays, setup, journal)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError):
         return None
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".new")
 
 
 def _read(file: Any, setup: Setup, journal: str) -> Fold | None:

@@ -8,6 +8,7 @@ store stops, since after a failed `fsync` nobody knows what is on the disk.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,12 +16,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from pamo.errors import InputError, StoreError
 from pamo.store import snapshot as snapshots
 from pamo.store.base import (
     EXPIRES_AFTER,
+    ArmAdded,
+    ArmRetired,
     DecisionMade,
     Event,
     FeedbackGiven,
@@ -29,7 +30,7 @@ from pamo.store.base import (
     Setup,
     UserErased,
 )
-from pamo.store.encoding import DECISION, FEEDBACK, SETUP, decode, encode, to_json
+from pamo.store.encoding import DECISION, FEEDBACK, SETUP, decode, decode_rows, encode, to_json
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.ledger import Ledger, named, runs
@@ -50,8 +51,6 @@ from pamo.store.writer import Writer
 
 PAGE = 1000
 """Events read at a time: between pages no reader holds up the checkpoints."""
-
-_decode_found = msgspec.json.Decoder(list[tuple[int, str, str | None, str | None, str | None, str]]).decode
 
 
 class SqliteStore(FoldedStore):
@@ -80,6 +79,8 @@ class SqliteStore(FoldedStore):
         self._closed = False
         self._owner = own(self.path)
         self._reading = threading.Lock()
+        self._write: Any = None
+        self._read: Any = None
         try:
             with sentences(f"open {self.path}"):
                 self._write = connect(self.path, vfs, writing=True)
@@ -94,7 +95,7 @@ class SqliteStore(FoldedStore):
                 self._checker = Checker(self.setup)
                 self._fold = self._restore()
         except BaseException:
-            self._owner.close()
+            self._disconnect()
             raise
         self._snapshot_at = self._fold.sequence
         self._writer = Writer(self._commit, self._between)
@@ -168,11 +169,14 @@ class SqliteStore(FoldedStore):
         return receipts
 
     def _append(self, events: list[Event]) -> list[Receipt]:
-        ledger = Ledger(self._fold.scales, self._expires_after, dict(self._fold.arm_states))
+        arms = self._fold.arm_states
+        if any(isinstance(event, ArmAdded | ArmRetired) for event in events):
+            arms = dict(arms)  # the ledger changes its own
+        ledger = Ledger(self._fold.scales, self._expires_after, arms)
         ids, keys = named(events)
         if ids:
             (found,) = self._write.execute(FIND, (to_json(ids), to_json(keys)))
-            ledger.fill((row[0], decode(*row[1:])) for row in _decode_found(found[0]))
+            ledger.fill(decode_rows(found[0]))
         receipts: list[Receipt] = []
         records: list[tuple[int, Event]] = []
         sequence = self._fold.sequence
@@ -207,7 +211,7 @@ class SqliteStore(FoldedStore):
         with self.lock:
             self._fold.erase(event.user or "")
             self._fold.sequence = sequence
-        self._snapshot_path.unlink(missing_ok=True)
+        snapshots.remove(self._snapshot_path)
         self._checkpoint()  # the log held the name as well
         return Receipt(Outcome.RECORDED, sequence)
 
@@ -227,7 +231,14 @@ class SqliteStore(FoldedStore):
 
     def _between(self) -> None:
         if self._failed is None and self._fold.sequence - self._snapshot_at >= self._snapshot_every:
+            self._save_if_possible()
+
+    def _save_if_possible(self) -> None:
+        """Take a snapshot; without one the next start is slower, and nothing else."""
+        try:
             self._save()
+        except StoreError as error:
+            logging.getLogger(__name__).warning("%s", error)
 
     def _checkpoint(self) -> None:
         with contextlib.suppress(apsw.BusyError):  # a reader is at it: the next checkpoint will do
@@ -285,7 +296,7 @@ class SqliteStore(FoldedStore):
         """Throw snapshot and sums away, and fold the journal."""
 
         def fold_again() -> None:
-            self._snapshot_path.unlink(missing_ok=True)
+            snapshots.remove(self._snapshot_path)
             fold = self._restore()
             with self.lock:
                 self._fold = fold
@@ -322,15 +333,15 @@ class SqliteStore(FoldedStore):
             return
         self._writer.close()
         self._closed = True
-        try:
-            if self._failed is None and snapshot and self._snapshot_at < self._fold.sequence:
-                self._save()
-        finally:
-            with self._reading, contextlib.suppress(apsw.Error):
-                self._read.close()
-            with contextlib.suppress(apsw.Error):
-                self._write.close()
-            self._owner.close()
+        if self._failed is None and snapshot and self._snapshot_at < self._fold.sequence:
+            self._save_if_possible()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        for connection in (self._read, self._write, self._owner):
+            if connection is not None:
+                with self._reading, contextlib.suppress(apsw.Error):
+                    connection.close()
 
 
 def _replay(fold: Fold, connection: Any) -> None:

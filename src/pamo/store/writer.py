@@ -90,6 +90,8 @@ class Writer:
         return batch, self._between
 
     def _write(self, batch: list[Handed]) -> None:
+        # From here on a caller can no longer take events back; those who did before are left out.
+        batch = [(events, done) for events, done in batch if done.set_running_or_notify_cancel()]
         try:
             receipts = self._commit([event for events, _ in batch for event in events])
         except BaseException as error:
