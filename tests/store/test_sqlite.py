@@ -202,24 +202,27 @@ def test_an_erased_name_is_in_none_of_the_files(tmp_path: Path) -> None:
 class FullDisk(apsw.VFS):
     """A disk that has no room left, or fails to sync, when it is told to."""
 
-    def __init__(self, name: str, error: type[apsw.Error]) -> None:
+    def __init__(self, name: str, error: type[apsw.Error], spared: str = "nothing") -> None:
         self.full = False
+        self.spared = spared
         self.error = error
         self.syncs = 0
         super().__init__(name, "")
 
     def xOpen(self, name: Any, flags: list[int]) -> Any:
         disk = self
+        path = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
+        spared = path.endswith(disk.spared)
 
         class File(apsw.VFSFile):
             def xWrite(self, data: bytes, offset: int) -> None:
-                if disk.full and disk.error is apsw.FullError:
+                if disk.full and not spared and disk.error is apsw.FullError:
                     raise apsw.FullError("no room")
                 super().xWrite(data, offset)
 
             def xSync(self, flags: int) -> None:
                 disk.syncs += 1
-                if disk.full:
+                if disk.full and not spared:
                     raise apsw.IOError("the disk failed")
                 super().xSync(flags)
 
@@ -250,6 +253,38 @@ def test_a_full_or_failing_disk_stops_the_store(
         assert again.feedback("d1") is not None
         assert again.append(feedback(2)).outcome in (Outcome.RECORDED, Outcome.DUPLICATE)
         assert verify(again).ok
+
+
+def test_a_checkpoint_that_fails_stops_the_store_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite by itself would keep silent about it, and try again."""
+    disk = FullDisk("full-checkpoint", apsw.IOError, spared="-wal")
+    store = SqliteStore(tmp_path / "journal.db", SETUP, vfs="full-checkpoint", checkpoint_pages=1)
+    store.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0)])
+    store._writer.call(lambda: None)  # until it has looked after its files
+    disk.full = True
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    assert store.append(decision(1)).outcome is Outcome.RECORDED  # the log is on the disk, and that is enough
+    store._writer.call(lambda: None)
+    syncs = disk.syncs
+    with pytest.raises(StoreError, match="has stopped"):
+        store.append(decision(2))
+    assert disk.syncs == syncs
+    store.close()
+    disk.full = False
+    with SqliteStore(tmp_path / "journal.db") as again:
+        assert again.decision("d1") is not None
+        assert again.decision("d2") is None
+
+
+def test_the_log_does_not_grow_for_ever(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "journal.db", SETUP, checkpoint_pages=20)
+    sizes = []
+    for n in range(400):
+        store.append(ArmAdded(f"arm {n}", "x" * 200, at=0.0))
+        sizes.append((tmp_path / "journal.db-wal").stat().st_size)
+    assert max(sizes) < 60 * 4200
+    assert max(sizes[200:]) == max(sizes[:200])
+    store.close()
 
 
 def test_snapshots_are_taken_on_the_way(tmp_path: Path) -> None:

@@ -75,6 +75,8 @@ class SqliteStore(FoldedStore):
         self.lock = threading.RLock()
         self._expires_after = expires_after
         self._snapshot_every = snapshot_every
+        self._checkpoint_pages = checkpoint_pages
+        self._log_pages = 0
         self._failed: StoreError | None = None
         self._closed = False
         self._owner = own(self.path)
@@ -89,7 +91,9 @@ class SqliteStore(FoldedStore):
                 self._write.pragma("fullfsync", True)  # where fsync alone does not reach the disk (macOS)
                 self._write.pragma("checkpoint_fullfsync", True)
                 self._write.pragma("secure_delete", True)  # what was erased is overwritten
-                self._write.pragma("wal_autocheckpoint", checkpoint_pages)
+                # Left to itself, SQLite checkpoints before a commit returns, and says nothing if it fails.
+                self._write.wal_autocheckpoint(0)
+                self._write.set_wal_hook(self._note_log)
                 self.setup = self._prepare(setup)
                 self._read = connect(self.path, vfs, writing=False)
                 self._checker = Checker(self.setup)
@@ -161,12 +165,16 @@ class SqliteStore(FoldedStore):
                 erased = run[0]
                 receipts += [self._erase(erased)] if isinstance(erased, UserErased) else self._append(run)
         except BaseException as error:
-            self._failed = StoreError(
-                f"writing to {self.path} failed ({error}), and what is on the disk is not known now, so the store has "
-                "stopped: look after the disk, then open the store again"
-            )
-            raise self._failed from error
+            raise self._stop(error) from error
         return receipts
+
+    def _stop(self, error: BaseException) -> StoreError:
+        """Take no more events: after a failed write nobody knows what is on the disk."""
+        self._failed = StoreError(
+            f"writing to {self.path} failed ({error}), and what is on the disk is not known now, so the store has "
+            "stopped: look after the disk, then open the store again"
+        )
+        return self._failed
 
     def _append(self, events: list[Event]) -> list[Receipt]:
         arms = self._fold.arm_states
@@ -212,7 +220,7 @@ class SqliteStore(FoldedStore):
             self._fold.erase(event.user or "")
             self._fold.sequence = sequence
         snapshots.remove(self._snapshot_path)
-        self._checkpoint()  # the log held the name as well
+        self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)  # the log held the name as well
         return Receipt(Outcome.RECORDED, sequence)
 
     def _insert(self, records: list[tuple[int, Event]]) -> None:
@@ -230,6 +238,12 @@ class SqliteStore(FoldedStore):
             raise
 
     def _between(self) -> None:
+        """Look after the files between two batches, when those who waited have their receipts."""
+        if self._failed is None and self._log_pages >= self._checkpoint_pages:
+            try:
+                self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+            except apsw.Error as error:
+                self._stop(error)
         if self._failed is None and self._fold.sequence - self._snapshot_at >= self._snapshot_every:
             self._save_if_possible()
 
@@ -240,9 +254,15 @@ class SqliteStore(FoldedStore):
         except StoreError as error:
             logging.getLogger(__name__).warning("%s", error)
 
-    def _checkpoint(self) -> None:
+    def _note_log(self, connection: Any, name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, mode: int) -> None:
+        """Carry the log over into the database."""
         with contextlib.suppress(apsw.BusyError):  # a reader is at it: the next checkpoint will do
-            self._write.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._write.wal_checkpoint(mode=mode)
+        self._log_pages = 0
 
     def _save(self) -> None:
         try:
