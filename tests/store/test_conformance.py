@@ -240,6 +240,17 @@ def test_many_arms_and_users_keep_their_own(home: Home) -> None:
     assert verify(store).ok
 
 
+def test_sums_add_up_over_batches(home: Home) -> None:
+    store, model = begun(home), Model(math.inf)
+    for arm in "ABC":
+        model.append(ArmAdded(arm, f"Hotel {arm}", at=1.0))
+    for n, stated in enumerate((None, WEIGHTS, None, {"taste": -1.0, "price": 2.0, "service": 0.0}, WEIGHTS)):
+        for event in (decision(n), feedback(n, overall=n, preference=stated)):
+            assert store.append(event).outcome is model.append(event)
+        model.check(store)
+    assert store.users(["ann"]).stated_sum.tolist() == [[0.0, 2.5, 0.5]]
+
+
 def test_a_key_makes_a_decision_repeatable(home: Home) -> None:
     store = begun(home)
     first = decision(1, key="request-7", offer=("A", "B"))

@@ -328,7 +328,7 @@ def test_half_a_snapshot_of_an_erased_user_goes_too(tmp_path: Path) -> None:
     store.close()
 
 
-def test_events_can_be_taken_back_until_they_are_written(tmp_path: Path) -> None:
+def test_events_can_be_taken_back_until_they_are_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store, model = filled(tmp_path / "journal.db")
     busy, go_on = threading.Event(), threading.Event()
 
@@ -351,6 +351,7 @@ def test_events_can_be_taken_back_until_they_are_written(tmp_path: Path) -> None
     for event in (decision(101), decision(102)):
         model.append(event)
     model.check(store)
+    assert caplog.text == ""
     store.close()
 
 
