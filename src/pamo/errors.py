@@ -18,6 +18,10 @@ class ResultFileError(PamoError):
     """A result file cannot be read: cut short, not a result, or written by a newer pamo."""
 
 
+class StoreError(PamoError):
+    """A store cannot be opened, read or written: nothing that it was asked to record meanwhile is acknowledged."""
+
+
 class MissingExtraError(PamoError, ImportError):
     """A feature needs a package that the light core does not install."""
 

@@ -1,0 +1,35 @@
+"""The durable journal, and the sums that are its fold. `open_store` opens one by its address."""
+
+from pamo.store.base import (
+    ArmAdded,
+    ArmRetired,
+    Arms,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Objective,
+    Outcome,
+    Receipt,
+    Setup,
+    Store,
+    UserErased,
+)
+from pamo.store.memory import MemoryStore
+from pamo.store.opening import open_store
+
+__all__ = [
+    "ArmAdded",
+    "ArmRetired",
+    "Arms",
+    "DecisionMade",
+    "Event",
+    "FeedbackGiven",
+    "MemoryStore",
+    "Objective",
+    "Outcome",
+    "Receipt",
+    "Setup",
+    "Store",
+    "UserErased",
+    "open_store",
+]

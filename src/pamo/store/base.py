@@ -1,0 +1,281 @@
+"""The journal's words, and what every store can do.
+
+The journal is the truth: events are appended to it and never changed (the erasure of a user is the one exception). It
+holds raw values as they came; the sums are its fold, normalised by the objectives that the first event declares.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pamo.statistics import ArmStatistics, Floats, UserStatistics
+from pamo.store.packing import user_statistics
+
+FORMAT = 1
+"""The number of the journal's format. Older ones stay readable; a newer one is refused."""
+
+EXPIRES_AFTER = 30 * 24 * 3600.0
+"""Seconds after which a decision takes no feedback any more, unless the store is opened with another number."""
+
+
+@dataclass(slots=True, frozen=True)
+class Objective:
+    """What an arm is scored on: its scale as people give it, and whether less of it is better.
+
+    >>> price = Objective("price", 0, 500, lower_is_better=True)
+    >>> price.normalised(100)
+    0.8
+    """
+
+    name: str
+    low: float = 0.0
+    high: float = 1.0
+    lower_is_better: bool = False
+
+    def normalised(self, value: float) -> float:
+        """Return the value on a scale from 0 (worst) to 1 (best)."""
+        share = (value - self.low) / (self.high - self.low)
+        return 1.0 - share if self.lower_is_better else share
+
+
+@dataclass(slots=True, frozen=True)
+class Setup:
+    """The first event of every journal: the objectives, and the scale of the overall score."""
+
+    objectives: tuple[Objective, ...]
+    overall: Objective = Objective("overall")
+    format: int = FORMAT
+
+
+# Events are plain values, and nobody changes them. They are not frozen, since to make one would take twice as long.
+
+
+@dataclass(slots=True)
+class ArmAdded:
+    """An arm can be chosen from now on. Added again it is revived; added with another name it is renamed."""
+
+    arm: str
+    name: str
+    at: float
+
+
+@dataclass(slots=True)
+class ArmRetired:
+    """An arm is no longer offered. What was learned of it stays, and late feedback still counts."""
+
+    arm: str
+    at: float
+
+
+@dataclass(slots=True)
+class DecisionMade:
+    """Arms were chosen for a user, the best first.
+
+    offer: the arms to choose from, None for all that were active. k: how many were asked for. preference: the user's
+    weights where they were known. key: makes the request repeatable. user: None once the user was erased.
+    """
+
+    id: str
+    user: str | None
+    arms: tuple[str, ...]
+    propensity: float
+    policy: str
+    at: float
+    offer: tuple[str, ...] | None = None
+    k: int = 1
+    preference: Mapping[str, float] | None = None
+    key: str | None = None
+    explanation: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class FeedbackGiven:
+    """What came of a decision; each takes exactly one.
+
+    rewards: raw scores by objective, of those that are known. overall: the user's one overall score. preference: the
+    weights that the user stated. arm: the one that the feedback is for, the first of the decision where it is None. The
+    store fills in arm and user when it records the event, so that the journal can be folded event by event.
+    """
+
+    decision: str
+    rewards: Mapping[str, float]
+    at: float
+    overall: float | None = None
+    preference: Mapping[str, float] | None = None
+    arm: str | None = None
+    user: str | None = None
+
+
+@dataclass(slots=True)
+class UserErased:
+    """A user asked to be forgotten. In the journal the name is gone here too: user is None."""
+
+    user: str | None
+    at: float
+
+
+Event = Setup | ArmAdded | ArmRetired | DecisionMade | FeedbackGiven | UserErased
+
+
+class Outcome(StrEnum):
+    """What became of an event. Nothing has changed unless it was recorded."""
+
+    RECORDED = "recorded"
+    DUPLICATE = "duplicate"
+    """The same had been recorded before: harmless, and answered like the first time."""
+    CONFLICT = "conflict"
+    """Something else had been recorded under the same id or key."""
+    UNKNOWN = "unknown"
+    """It names a decision, an arm or a user that does not exist."""
+    EXPIRED = "expired"
+    """The feedback came too late."""
+
+
+@dataclass(slots=True)
+class Receipt:
+    """The answer to an appended event.
+
+    sequence: the event's place in the journal (of the first one for a duplicate), 0 where nothing is recorded. learned:
+    what a feedback taught, such as ("arm: price", "preference"). decision: for a decision, the one that counts: where
+    the key was used before, the first. reason: a sentence, where it was neither recorded nor a duplicate.
+    """
+
+    outcome: Outcome
+    sequence: int = 0
+    learned: tuple[str, ...] = ()
+    decision: DecisionMade | None = None
+    reason: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class Arms:
+    """The arms, a row each: ids, names for display, whether they are active, and their sums.
+
+    rows: from id to row. version: another number whenever an arm was added, renamed, revived or retired. The sums may
+    be the store's own, which change as feedback comes in: read them while holding the store's `lock`, or copy them.
+    """
+
+    ids: tuple[str, ...]
+    names: tuple[str, ...]
+    active: npt.NDArray[np.bool_]
+    rows: Mapping[str, int]
+    statistics: ArmStatistics
+    version: int = field(compare=False, default=0)
+
+
+class Store(ABC):
+    """A durable journal, and the sums that are its fold.
+
+    A store implements what is abstract here. It may be used by any number of threads. `InputError` means that an event
+    is not one that could be recorded, and nothing of the batch was; `StoreError` that the store cannot record now.
+    """
+
+    setup: Setup
+    lock: threading.RLock
+    """Held while the sums change: hold it to read `arms().statistics` undisturbed."""
+
+    @abstractmethod
+    def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
+        """Hand in events to be recorded together; the receipts come once they are durable.
+
+        Each is judged on its own, in order. Memory changes only after the journal did, and the receipts come last. An
+        event that cannot be recorded whatever the journal holds is an `InputError` at once, and nothing is handed in.
+        """
+
+    @abstractmethod
+    def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
+        """Yield the journal's events with their sequence numbers, from the one after `after` on."""
+
+    @abstractmethod
+    def history(self, user: str) -> Iterator[tuple[int, Event]]:
+        """Yield the decisions for a user and their feedback, in order."""
+
+    @abstractmethod
+    def decision(self, decision_id: str) -> DecisionMade | None:
+        """Return a decision, or None if there is none of that id."""
+
+    @abstractmethod
+    def feedback(self, decision_id: str) -> FeedbackGiven | None:
+        """Return the feedback to a decision, or None if there is none yet."""
+
+    @abstractmethod
+    def arms(self) -> Arms:
+        """Return the arms and their sums."""
+
+    @abstractmethod
+    def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return the sums of these users, a row each, in this order: zeros for a user that nothing is known of.
+
+        The numbers are laid out as `pamo.store.packing` says; the second array holds the stated preferences. This is
+        for who has only microseconds to decide; `users` is the same, unpacked.
+        """
+
+    @abstractmethod
+    def user_ids(self) -> Iterator[str]:
+        """Yield the users who gave feedback."""
+
+    @abstractmethod
+    def pending(self) -> int:
+        """Return how many decisions have no feedback, the expired ones among them."""
+
+    @abstractmethod
+    def snapshot(self) -> None:
+        """Keep the sums as they are, so that the next start need not fold the whole journal."""
+
+    @abstractmethod
+    def rebuild(self) -> None:
+        """Throw the sums away and fold the journal again."""
+
+    @abstractmethod
+    def load(self, events: Iterable[tuple[int, Event]]) -> int:
+        """Take over another journal as it is, into a store that has none; return the number of events."""
+
+    @abstractmethod
+    def close(self, *, snapshot: bool = True) -> None:
+        """Finish what was handed in, and let go. Closing twice is fine."""
+
+    def users(self, ids: Sequence[str]) -> UserStatistics:
+        """Return the statistics of these users, a row each, in this order: zeros for one that nothing is known of."""
+        return user_statistics(*self.user_rows(ids))
+
+    def append(self, event: Event) -> Receipt:
+        """Record one event, and return once it is durable."""
+        return self.submit_many([event]).result()[0]
+
+    def append_many(self, events: Sequence[Event]) -> list[Receipt]:
+        """Record events together, and return once they are durable."""
+        return self.submit_many(events).result()
+
+    def submit(self, event: Event) -> Future[Receipt]:
+        """Hand in one event; the receipt comes once it is durable."""
+        one: Future[Receipt] = Future()
+
+        def hand_on(many: Future[list[Receipt]]) -> None:
+            error = many.exception()
+            if not one.set_running_or_notify_cancel():
+                return  # the caller does not want to know any more
+            if error is None:
+                one.set_result(many.result()[0])
+            else:
+                one.set_exception(error)
+
+        self.submit_many([event]).add_done_callback(hand_on)
+        return one
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,144 @@
+"""How events are written down: a kind, the columns that a database looks them up by, and the rest as JSON.
+
+JSON holds floats exactly, can be read without pamo, and takes new fields without a new format. A field that has its
+default is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pamo.errors import StoreError, missing_extra
+from pamo.store.base import (
+    ArmAdded,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Setup,
+    UserErased,
+)
+
+try:
+    import msgspec
+except ImportError:
+    raise missing_extra("a store on disk", "msgspec", "sqlite,postgres") from None
+
+SETUP, ARM_ADDED, ARM_RETIRED = "setup", "arm added", "arm retired"
+DECISION, FEEDBACK, USER_ERASED = "decision", "feedback", "user erased"
+
+
+class Row(NamedTuple):
+    """An event as a row of the journal's table."""
+
+    kind: str
+    decision: str | None
+    user: str | None
+    key: str | None
+    body: str
+
+
+class _Decision(msgspec.Struct, omit_defaults=True):
+    arms: tuple[str, ...]
+    propensity: float
+    policy: str
+    at: float
+    offer: tuple[str, ...] | None = None
+    k: int = 1
+    preference: dict[str, float] | None = None
+    explanation: dict[str, Any] | None = None
+
+
+class _Feedback(msgspec.Struct, omit_defaults=True):
+    arm: str
+    rewards: dict[str, float]
+    at: float
+    overall: float | None = None
+    preference: dict[str, float] | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+_decode_decision = msgspec.json.Decoder(_Decision).decode
+_decode_feedback = msgspec.json.Decoder(_Feedback).decode
+_DECODERS: dict[str, Any] = {
+    SETUP: msgspec.json.Decoder(Setup).decode,
+    ARM_ADDED: msgspec.json.Decoder(ArmAdded).decode,
+    ARM_RETIRED: msgspec.json.Decoder(ArmRetired).decode,
+    USER_ERASED: msgspec.json.Decoder(UserErased).decode,
+}
+
+
+def encode(event: Event) -> Row:
+    """Return the event as a row."""
+    if type(event) is FeedbackGiven:
+        feedback = _Feedback(
+            event.arm or "", _floats(event.rewards) or {}, float(event.at), event.overall, _floats(event.preference)
+        )
+        return Row(FEEDBACK, event.decision, event.user, None, _encode(feedback).decode())
+    if type(event) is DecisionMade:
+        decision = _Decision(
+            event.arms,
+            event.propensity,
+            event.policy,
+            float(event.at),
+            event.offer,
+            event.k,
+            _floats(event.preference),
+            None if event.explanation is None else dict(event.explanation),
+        )
+        return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
+    kind = _KINDS[type(event)]
+    return Row(kind, None, None, None, _encode(event).decode())
+
+
+def decode(kind: str, decision: str | None, user: str | None, key: str | None, body: str | bytes) -> Event:
+    """Return the event that a row holds."""
+    try:
+        if kind == FEEDBACK:
+            given = _decode_feedback(body)
+            return FeedbackGiven(
+                decision or "", given.rewards, given.at, given.overall, given.preference, given.arm, user
+            )
+        if kind == DECISION:
+            made = _decode_decision(body)
+            return DecisionMade(
+                decision or "",
+                user,
+                made.arms,
+                made.propensity,
+                made.policy,
+                made.at,
+                made.offer,
+                made.k,
+                made.preference,
+                key,
+                made.explanation,
+            )
+        event: Event = _DECODERS[kind](body)
+        return event
+    except (KeyError, msgspec.MsgspecError) as error:
+        raise StoreError(f"the journal holds an event that this pamo cannot read ({kind}): {error}") from None
+
+
+_Row = tuple[int, str, str | None, str | None, str | None, str]
+_decode_rows = msgspec.json.Decoder(list[_Row]).decode
+
+
+def decode_rows(text: str) -> Iterator[tuple[int, Event]]:
+    """Yield the events, with their sequence numbers, of rows that a database returned as one JSON text."""
+    for sequence, *row in _decode_rows(text):
+        yield sequence, decode(*row)  # type: ignore[arg-type]  # the row's types are lost in the list
+
+
+def to_json(value: Any) -> str:
+    """Return any plain value as JSON."""
+    return _encode(value).decode()
+
+
+_KINDS: dict[type, str] = {Setup: SETUP, ArmAdded: ARM_ADDED, ArmRetired: ARM_RETIRED, UserErased: USER_ERASED}
+
+
+def _floats(values: Mapping[str, float] | None) -> dict[str, float] | None:
+    """Return plain floats: whole numbers and NumPy's would be written otherwise, or not at all."""
+    return None if values is None else {name: float(value) for name, value in values.items()}

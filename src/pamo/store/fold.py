@@ -1,0 +1,239 @@
+"""The fold: from the journal's events to sums, in memory.
+
+The arms' rows are laid out so that `ArmStatistics` is a view of them. Of the users' moments only one triangle is kept,
+and stated preferences only for those who stated any: a million users with five objectives take about half a gigabyte.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pamo.compiling import kernel
+from pamo.statistics import LEAST_SQUARE, Floats
+from pamo.store.base import ArmAdded, ArmRetired, Arms, DecisionMade, Event, FeedbackGiven, Setup, UserErased
+from pamo.store.names import ABSENT, Names
+from pamo.store.packing import arm_statistics, arm_width, stated_width, user_width
+from pamo.store.scales import Scales
+
+CHUNK = 1 << 16
+"""Users whose rows lie together: rows are added by the chunk, so that growing never copies what there is."""
+
+
+_versions = itertools.count(1)
+
+
+def new_version() -> int:
+    """Return a number for a table of arms, never the same twice in a process."""
+    return next(_versions)
+
+
+@kernel
+def _add_triangle(sums: Floats, row: int, start: int, weight: float, values: Floats, objectives: int) -> None:
+    """Add the lower triangle of w·z·zᵀ, z = (1, r, g), to a row from `start` on."""
+    place = start
+    for i in range(objectives + 2):
+        left = weight if i == 0 else weight * values[i - 1]
+        for j in range(i + 1):
+            sums[row, place] += left if j == 0 else left * values[j - 1]
+            place += 1
+
+
+@kernel
+def _observe(values: Floats, arms: Floats, arm: int, users: Floats, user: int) -> None:
+    """Add one feedback to its arm's row and, unless the row is negative, to its user's."""
+    objectives = (len(values) - 1) // 2
+    side = objectives + 2
+    given, length = 0, 0.0
+    counts = side * side + 1
+    for d in range(objectives):
+        value = values[d]
+        if not np.isnan(value):
+            given += 1
+            length += value * value
+            arms[arm, counts + d] += 1.0
+            arms[arm, counts + objectives + d] += value
+            arms[arm, counts + 2 * objectives + d] += value * value
+    complete, scored = given == objectives, not np.isnan(values[objectives])
+    if complete:
+        last = side if scored else side - 1  # an overall score that was not given leaves its entries alone
+        for i in range(last):
+            left = 1.0 if i == 0 else values[i - 1]
+            for j in range(last):
+                arms[arm, i * side + j] += left if j == 0 else left * values[j - 1]
+        if scored:
+            arms[arm, side * side] += 1.0
+    if user >= 0:
+        users[user, 0] += 1.0
+        if complete and scored:
+            _add_triangle(users, user, 1, 1.0, values, objectives)
+            if length > LEAST_SQUARE:  # w = 1/‖r‖² has no value at r = 0: such a sample carries no direction
+                _add_triangle(users, user, 1 + side * (side + 1) // 2, 1.0 / length, values, objectives)
+
+
+@kernel
+def _state(values: Floats, stated: Floats, row: int) -> None:
+    """Add one stated preference."""
+    objectives = (len(values) - 1) // 2
+    stated[row, 0] += 1.0
+    for d in range(objectives):
+        weight = values[objectives + 1 + d]
+        stated[row, 1 + d] += weight
+        stated[row, 1 + objectives + d] += weight * weight
+
+
+class Rows:
+    """Rows of zeros that grow by the chunk."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.count = 0
+        self.chunks: list[Floats] = []
+
+    def add(self) -> int:
+        """Return the number of a new row."""
+        if self.count == len(self.chunks) * CHUNK:
+            self.chunks.append(np.zeros((CHUNK, self.width)))  # takes memory only as rows are used
+        self.count += 1
+        return self.count - 1
+
+    def extend(self, rows: Floats) -> None:
+        """Add rows with these numbers in them."""
+        done = 0
+        while done < len(rows):
+            first = self.add()
+            room = min(CHUNK - first % CHUNK, len(rows) - done)
+            self.chunks[first // CHUNK][first % CHUNK : first % CHUNK + room] = rows[done : done + room]
+            self.count += room - 1
+            done += room
+
+    def row(self, number: int) -> Floats:
+        """Return one row."""
+        row: Floats = self.chunks[number // CHUNK][number % CHUNK]
+        return row
+
+    def used(self) -> Iterator[Floats]:
+        """Yield the rows that were added, chunk by chunk."""
+        for index, chunk in enumerate(self.chunks):
+            yield chunk[: min(CHUNK, self.count - index * CHUNK)]
+
+
+class Fold:
+    """The sums of all events up to `sequence`.
+
+    >>> from pamo.store.base import Objective
+    >>> fold = Fold(Setup((Objective("taste", 1, 5), Objective("price", 0, 10, lower_is_better=True))))
+    >>> fold.apply(FeedbackGiven("d1", {"taste": 4, "price": 2}, at=0.0, overall=1.0, arm="A", user="ann"))
+    >>> fold.arms().statistics.reward_sum.tolist(), fold.user_rows(["ann", "bob"])[0][:, 0].tolist()
+    ([[0.75, 0.8]], [1.0, 0.0])
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.scales = Scales(setup)
+        self.objectives = len(setup.objectives)
+        self.sequence = 0
+        self.decisions = 0
+        self.feedbacks = 0
+        self.arm_states: dict[str, tuple[str, bool]] = {}
+        """From an arm's id to its name and whether it is active, in the order of the rows."""
+        self.arm_rows: dict[str, int] = {}
+        self.block = np.zeros((8, arm_width(self.objectives)))
+        self.user_names = Names()
+        self.user_sums = Rows(user_width(self.objectives))
+        self.stated_rows = array("i")
+        """For each user's row the row of the preferences stated, −1 where there is none."""
+        self.stated_sums = Rows(stated_width(self.objectives))
+        self._nobody = np.zeros((0, self.user_sums.width))
+        self._table: Arms | None = None
+
+    def apply(self, event: Event, sequence: int = 0) -> None:
+        """Add one recorded event."""
+        if type(event) is FeedbackGiven:
+            self._observe(event)
+        elif type(event) is DecisionMade:
+            self.decisions += 1
+        elif isinstance(event, ArmAdded):
+            self._arm_row(event.arm)
+            self._set_arm(event.arm, event.name, True)
+        elif isinstance(event, ArmRetired):
+            self._arm_row(event.arm)
+            self._set_arm(event.arm, self.arm_states[event.arm][0], False)
+        elif isinstance(event, UserErased) and event.user is not None:
+            self.erase(event.user)
+        self.sequence = max(self.sequence, sequence)
+
+    def erase(self, user: str) -> None:
+        """Forget a user; the arms keep what they learned."""
+        row = self.user_names.find(user)
+        if row == ABSENT:
+            return
+        self.user_names.drop(row)
+        self.user_sums.chunks[row // CHUNK][row % CHUNK] = 0.0
+        self.stated_rows[row] = ABSENT
+
+    def arms(self) -> Arms:
+        """Return the arms with a view of their sums."""
+        if self._table is None:
+            names, active = zip(*self.arm_states.values(), strict=True) if self.arm_states else ((), ())
+            statistics = arm_statistics(self.block[: len(self.arm_rows)], self.objectives)
+            self._table = Arms(
+                tuple(self.arm_rows),
+                names,
+                np.array(active, dtype=bool),
+                dict(self.arm_rows),
+                statistics,
+                new_version(),
+            )
+        return self._table
+
+    def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return the rows of these users, and of their stated preferences: zeros for those who are not known."""
+        sums = np.zeros((len(ids), self.user_sums.width))
+        stated = np.zeros((len(ids), self.stated_sums.width))
+        for place, user in enumerate(ids):
+            row = self.user_names.find(user)
+            if row >= 0:
+                sums[place] = self.user_sums.chunks[row >> 16][row & 0xFFFF]
+                if (own := self.stated_rows[row]) >= 0:
+                    stated[place] = self.stated_sums.chunks[own >> 16][own & 0xFFFF]
+        return sums, stated
+
+    def _observe(self, event: FeedbackGiven) -> None:
+        self.feedbacks += 1
+        assert event.arm is not None  # the store filled it in
+        arm = self.arm_rows.get(event.arm, ABSENT)
+        if arm == ABSENT:
+            arm = self._arm_row(event.arm)
+        values = self.scales.values(event)
+        if event.user is None:  # erased: the arm learns, and nobody else
+            _observe(values, self.block, arm, self._nobody, ABSENT)
+            return
+        user = self.user_names.find(event.user)
+        if user == ABSENT:
+            user = self.user_names.add(event.user)
+            self.user_sums.add()
+            self.stated_rows.append(ABSENT)
+        _observe(values, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF)
+        if event.preference is not None:
+            stated = self.stated_rows[user]
+            if stated == ABSENT:
+                stated = self.stated_rows[user] = self.stated_sums.add()
+            _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF)
+
+    def _arm_row(self, arm: str) -> int:
+        """Return an arm's row; one that was not added (yet) gets a row, and is not active."""
+        row = self.arm_rows.get(arm)
+        if row is None:
+            row = self.arm_rows[arm] = len(self.arm_rows)
+            self._set_arm(arm, arm, False)
+            if row == len(self.block):
+                self.block = np.concatenate([self.block, np.zeros_like(self.block)])
+        return row
+
+    def _set_arm(self, arm: str, name: str, active: bool) -> None:
+        self.arm_states[arm] = (name, active)
+        self._table = None

@@ -1,0 +1,36 @@
+"""What the stores that keep their sums in memory share: how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pamo.statistics import Floats
+from pamo.store.base import Arms, Store
+from pamo.store.fold import Fold
+
+
+class FoldedStore(Store):
+    """A store whose sums are a `Fold`."""
+
+    _fold: Fold
+
+    def arms(self) -> Arms:
+        """Return the arms, with a view of their sums."""
+        with self.lock:
+            return self._fold.arms()
+
+    def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return users' sums as rows."""
+        with self.lock:
+            return self._fold.user_rows(ids)
+
+    def user_ids(self) -> Iterator[str]:
+        """Yield the users who gave feedback."""
+        with self.lock:
+            names = list(self._fold.user_names)
+        yield from names
+
+    def pending(self) -> int:
+        """Return how many decisions have no feedback."""
+        with self.lock:
+            return self._fold.decisions - self._fold.feedbacks

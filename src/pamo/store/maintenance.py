@@ -1,0 +1,171 @@
+"""Looking after a store: compare its sums with its journal, and carry journals from one store to another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pamo._version import __version__
+from pamo.errors import InputError, StoreError, missing_extra
+from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.store.base import FORMAT, Event, Setup, Store
+from pamo.store.fold import Fold
+from pamo.store.opening import open_store
+from pamo.store.packing import user_statistics
+
+TOLERANCE = 1e-9
+"""How far apart sums may be, relatively: the order of additions shows in the last digits."""
+
+PAGE = 10_000
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `verify` found: how much was compared, and a sentence for each difference."""
+
+    events: int
+    arms: int
+    users: int
+    differences: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the sums are the journal's."""
+        return not self.differences
+
+
+def verify(store: Store) -> Report:
+    """Fold the journal and compare the sums with the store's; to be run while nothing is recorded.
+
+    >>> from pamo.store import MemoryStore, Objective, Setup
+    >>> verify(MemoryStore(Setup((Objective("taste"),)))).ok
+    True
+    """
+    fold, count = Fold(store.setup), 0
+    for sequence, event in store.events():
+        fold.apply(event, sequence)
+        count += 1
+    differences: list[str] = []
+    ours, theirs = fold.arms(), store.arms()
+    if set(ours.ids) != set(theirs.ids):
+        differences.append(f"arms: the journal has {sorted(ours.ids)}, the store {sorted(theirs.ids)}")
+    else:
+        order = [theirs.rows[arm] for arm in ours.ids]
+        if fold.arm_states != {arm: (theirs.names[r], bool(theirs.active[r])) for arm, r in theirs.rows.items()}:
+            differences.append("arms: names or states are not the journal's")
+        with store.lock:
+            differences += _differences("arm", list(ours.ids), ours.statistics, theirs.statistics, order)
+    known = set(fold.user_names)
+    kept = set(store.user_ids())
+    for user in sorted(known ^ kept):
+        differences.append(f"user {user}: only {'the journal' if user in known else 'the store'} knows of it")
+    names = iter(sorted(known & kept))
+    while page := list(islice(names, PAGE)):
+        order = list(range(len(page)))
+        differences += _differences("user", page, user_statistics(*fold.user_rows(page)), store.users(page), order)
+    if store.pending() != fold.decisions - fold.feedbacks:
+        differences.append(f"pending: {fold.decisions - fold.feedbacks} by the journal, {store.pending()} by the store")
+    return Report(count, len(ours.ids), len(known), tuple(differences))
+
+
+def _differences(
+    kind: str,
+    names: list[str],
+    ours: ArmStatistics | UserStatistics,
+    theirs: ArmStatistics | UserStatistics,
+    order: list[int],
+) -> Iterator[str]:
+    """Yield a sentence for each row whose sums differ; row n of ours is row `order[n]` of theirs."""
+    for field in fields(ours) if names else ():
+        mine = getattr(ours, field.name).reshape(len(names), -1)
+        yours = getattr(theirs, field.name)[order].reshape(len(names), -1)
+        # Sums of values that cancel are compared with their own row's size, not with the little that is left.
+        scale = np.abs(mine).max(axis=1, keepdims=True, initial=1.0)
+        for row in np.flatnonzero((np.abs(mine - yours) > TOLERANCE * scale).any(axis=1)):
+            kept, folded = yours[row].tolist(), mine[row].tolist()
+            yield f"{kind} {names[row]}: {field.name} is {folded} by the journal, and {kept} in the store"
+
+
+def export(store: Store, path: str | Path) -> int:
+    """Write the journal to a Parquet file, a row an event; return the number of events."""
+    from pamo.store.encoding import encode
+
+    arrow, parquet = _pyarrow()
+    text = arrow.string()
+    schema = arrow.schema(
+        [("sequence", arrow.int64()), *((name, text) for name in ("kind", "decision", "user", "key", "body"))],
+        metadata={"pamo.format": f"journal {FORMAT}", "pamo.version": __version__},
+    )
+    target = Path(path)
+    beside = target.with_name(target.name + ".new")
+    count, events = 0, store.events()
+    try:
+        with parquet.ParquetWriter(beside, schema, compression="zstd", write_page_checksum=True) as writer:
+            while page := list(islice(events, PAGE)):
+                rows = [(sequence, *encode(event)) for sequence, event in page]
+                columns = [list(column) for column in zip(*rows, strict=True)]
+                writer.write_table(arrow.table(columns, schema=schema))
+                count += len(page)
+        os.replace(beside, target)
+    except OSError as error:
+        raise StoreError(f"the journal could not be written to {target}: {error}") from error
+    return count
+
+
+def import_(path: str | Path, address: str | Path) -> int:
+    """Begin a store at the address with the journal that `export` wrote; return the number of events."""
+    return _begin(address, _exported(Path(path)))
+
+
+def migrate(source: Store, address: str | Path) -> int:
+    """Begin a store at the address with the journal of another; return the number of events.
+
+    What is recorded in the source after this has begun is not taken along.
+    """
+    return _begin(address, source.events())
+
+
+def _begin(address: str | Path, events: Iterator[tuple[int, Event]]) -> int:
+    sequence, setup = next(events, (0, None))
+    if not isinstance(setup, Setup):
+        raise InputError("expected a journal that begins with its objectives, got one that does not: was it cut?")
+
+    def whole() -> Iterator[tuple[int, Event]]:
+        yield sequence, setup
+        yield from events
+
+    with open_store(address, setup) as store:
+        return store.load(whole())
+
+
+def _exported(path: Path) -> Iterator[tuple[int, Event]]:
+    from pamo.store.encoding import decode
+
+    arrow, parquet = _pyarrow()
+    try:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            kind = (file.schema_arrow.metadata or {}).get(b"pamo.format", b"").decode()
+            if kind != f"journal {FORMAT}":
+                raise InputError(
+                    f"expected a journal of format {FORMAT} in {path}, got {kind or 'some other Parquet file'}"
+                )
+            for batch in file.iter_batches(PAGE):
+                for sequence, *row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    yield sequence, decode(*row)
+    except (OSError, arrow.ArrowException) as error:
+        raise StoreError(f"{path} cannot be read as a journal: {error}") from error
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise missing_extra("carrying a journal as Parquet", "pyarrow", "results") from None
+    return pyarrow, pyarrow.parquet

@@ -1,0 +1,153 @@
+"""A store for tests and notebooks: the journal is a list, and gone with the process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+
+from pamo.errors import InputError, StoreError
+from pamo.store.base import (
+    EXPIRES_AFTER,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Outcome,
+    Receipt,
+    Setup,
+    UserErased,
+)
+from pamo.store.fold import Fold
+from pamo.store.folded import FoldedStore
+from pamo.store.ledger import Ledger
+from pamo.store.rules import NOT_EMPTY, Checker, check_setup, redacted
+
+
+class MemoryStore(FoldedStore):
+    """Keeps everything in memory.
+
+    >>> from pamo.store import ArmAdded, DecisionMade, FeedbackGiven, MemoryStore, Objective, Setup
+    >>> store = MemoryStore(Setup((Objective("taste", 1, 5),)))
+    >>> receipts = store.append_many(
+    ...     [
+    ...         ArmAdded("A", "Anchor Inn", at=0.0),
+    ...         DecisionMade("d1", "ann", ("A",), propensity=1.0, policy="greedy", at=1.0),
+    ...         FeedbackGiven("d1", {"taste": 4}, at=2.0),
+    ...     ]
+    ... )
+    >>> receipts[-1].outcome, receipts[-1].learned
+    (<Outcome.RECORDED: 'recorded'>, ('arm: taste',))
+    """
+
+    def __init__(self, setup: Setup, *, expires_after: float = EXPIRES_AFTER) -> None:
+        check_setup(setup)
+        self.setup = setup
+        self.lock = threading.RLock()
+        self._checker = Checker(setup)
+        self._expires_after = expires_after
+        self._closed = False
+        self._start()
+        self._record(setup)
+
+    def _start(self) -> None:
+        self._journal: list[Event] = []
+        self._fold = Fold(self.setup)
+        self._ledger = Ledger(self._fold.scales, self._expires_after, {})
+
+    def _record(self, event: Event) -> None:
+        self._journal.append(event)
+        self._fold.apply(event, len(self._journal))
+
+    def append(self, event: Event) -> Receipt:
+        """Record one event."""
+        self._checker.check(event)
+        with self.lock:
+            return self._take(event)
+
+    def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
+        """Record events; the receipts are there at once."""
+        for event in events:
+            self._checker.check(event)
+        done: Future[list[Receipt]] = Future()
+        with self.lock:
+            done.set_result([self._take(event) for event in events])
+        return done
+
+    def _take(self, event: Event) -> Receipt:
+        if self._closed:
+            raise StoreError("this store is closed")
+        if isinstance(event, UserErased):
+            return self._erase(event)
+        receipt, record = self._ledger.take(event, len(self._journal) + 1)
+        if record is not None:
+            self._record(record)
+        return receipt
+
+    def _erase(self, event: UserErased) -> Receipt:
+        places = [place for place, old in enumerate(self._journal) if _is_of(old, event.user)]
+        if not places:
+            return Receipt(Outcome.UNKNOWN, reason=f"there is no user {event.user!r}")
+        for place in places:
+            old = self._journal[place]
+            assert isinstance(old, DecisionMade | FeedbackGiven)
+            self._journal[place] = new = redacted(old)
+            if isinstance(new, DecisionMade):
+                assert isinstance(old, DecisionMade)
+                self._ledger.entries[new.id].decision = new
+                self._ledger.keys.pop(old.key or "", None)
+            else:
+                self._ledger.entries[new.decision].feedback = new
+        self._fold.erase(event.user or "")
+        self._record(UserErased(None, event.at))
+        return Receipt(Outcome.RECORDED, len(self._journal))
+
+    def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
+        """Yield the events so far."""
+        with self.lock:
+            journal = self._journal[after:]
+        yield from enumerate(journal, start=after + 1)
+
+    def history(self, user: str) -> Iterator[tuple[int, Event]]:
+        """Yield a user's decisions and feedback."""
+        return ((sequence, event) for sequence, event in self.events() if _is_of(event, user))
+
+    def decision(self, decision_id: str) -> DecisionMade | None:
+        """Return a decision."""
+        entry = self._ledger.entries.get(decision_id)
+        return None if entry is None else entry.decision
+
+    def feedback(self, decision_id: str) -> FeedbackGiven | None:
+        """Return the feedback to a decision."""
+        entry = self._ledger.entries.get(decision_id)
+        return None if entry is None else entry.feedback
+
+    def snapshot(self) -> None:
+        """Do nothing: there is nowhere to keep it."""
+
+    def rebuild(self) -> None:
+        """Fold the journal again."""
+        with self.lock:
+            fold = Fold(self.setup)
+            for sequence, event in enumerate(self._journal, start=1):
+                fold.apply(event, sequence)
+            self._fold = fold
+
+    def load(self, events: Iterable[tuple[int, Event]]) -> int:
+        """Take over another journal."""
+        with self.lock:
+            if len(self._journal) > 1:
+                raise InputError(NOT_EMPTY)
+            self._start()
+            for _, event in events:
+                self._record(event)
+            self._ledger.fill(self.events())
+            self._ledger.arms.update(self._fold.arm_states)
+            return len(self._journal)
+
+    def close(self, *, snapshot: bool = True) -> None:
+        """Take no more events."""
+        self._closed = True
+
+
+def _is_of(event: Event, user: str | None) -> bool:
+    return isinstance(event, DecisionMade | FeedbackGiven) and event.user == user

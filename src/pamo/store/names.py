@@ -1,0 +1,134 @@
+"""An index from names to rows that is several times smaller than a dict: a million users have to fit.
+
+All names lie in one buffer. A table of row numbers, by the names' hashes, finds them (open addressing).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pamo.compiling import kernel
+
+ABSENT = -1
+DEAD = -1
+"""The hash of a row whose name was taken away: Python's hash() never returns it."""
+
+
+@kernel
+def _place(hashes: Any, table: Any) -> None:
+    """Fill an empty table with the rows of these hashes, each in the first free slot from its own on."""
+    mask = len(table) - 1
+    for row in range(len(hashes)):
+        slot = hashes[row] & mask
+        while table[slot] >= 0:
+            slot = (slot + 1) & mask
+        table[slot] = row
+
+
+class Names:
+    """Names, each with the row that it got when it was added; rows count up from 0.
+
+    >>> names = Names()
+    >>> names.add("ann"), names.add("bob"), names.find("bob"), names.find("cyd")
+    (0, 1, 1, -1)
+    """
+
+    def __init__(self) -> None:
+        self._text = bytearray()
+        self._starts = array("q", [0])
+        self._hashes = array("q")
+        self._dead = 0
+        self._make_table(64)
+
+    @classmethod
+    def of(cls, text: bytes, lengths: npt.NDArray[np.int64]) -> Names:
+        """Return the index of names that lie one after another in `text`."""
+        names = cls()
+        names._text = bytearray(text)
+        names._starts = array("q", np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64).tobytes())
+        starts = names._starts
+        names._hashes = array("q", [hash(text[starts[row] : starts[row + 1]].decode()) for row in range(len(lengths))])
+        names._make_table(_slots(len(lengths)))
+        return names
+
+    @property
+    def rows(self) -> int:
+        """How many rows were ever given out."""
+        return len(self._hashes)
+
+    def __len__(self) -> int:
+        return len(self._hashes) - self._dead
+
+    def __iter__(self) -> Iterator[str]:
+        for row in range(self.rows):
+            if self._hashes[row] != DEAD:
+                yield self._name(row)
+
+    def find(self, name: str) -> int:
+        """Return the name's row, or −1 if there is none."""
+        wanted = hash(name)
+        slot, table, hashes = wanted & self._mask, self._view, self._hashes
+        while (row := table[slot]) >= 0:
+            if hashes[row] == wanted and self._text[self._starts[row] : self._starts[row + 1]] == name.encode():
+                return row
+            slot = (slot + 1) & self._mask
+        return ABSENT
+
+    def add(self, name: str) -> int:
+        """Give a name that is not there yet the next row."""
+        row = self.rows
+        self._text += name.encode()
+        self._starts.append(len(self._text))
+        self._hashes.append(hash(name))
+        if 2 * self.rows > len(self._view):
+            self._make_table(_slots(self.rows))
+        else:
+            slot = self._hashes[row] & self._mask
+            while self._view[slot] >= 0:
+                slot = (slot + 1) & self._mask
+            self._view[slot] = row
+        return row
+
+    def drop(self, row: int) -> None:
+        """Take a row's name away; the row is not given out again."""
+        start, end = self._starts[row], self._starts[row + 1]
+        self._text[start:end] = bytes(end - start)
+        self._hashes[row] = DEAD
+        self._dead += 1
+
+    def living(self) -> npt.NDArray[np.bool_]:
+        """Tell for each row whether it has a name."""
+        alive: npt.NDArray[np.bool_] = np.array(self._hashes, dtype=np.int64) != DEAD
+        return alive
+
+    def packed(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """Return the names of the living rows one after another, and their lengths."""
+        alive = self.living()
+        starts = np.array(self._starts, dtype=np.int64)
+        lengths: npt.NDArray[np.int64] = starts[1:] - starts[:-1]
+        text = np.frombuffer(bytes(self._text), dtype=np.uint8)
+        if self._dead:
+            text = text[np.repeat(alive, lengths)]
+        return text, lengths[alive]
+
+    def _name(self, row: int) -> str:
+        return self._text[self._starts[row] : self._starts[row + 1]].decode()
+
+    def _make_table(self, slots: int) -> None:
+        table: Any = np.full(slots, ABSENT, dtype=np.int32)
+        self._mask = slots - 1
+        _place(np.array(self._hashes, dtype=np.int64), table)
+        self._view = memoryview(table)  # indexing a view is three times as fast as indexing an array
+
+
+def _slots(rows: int) -> int:
+    """Return a power of two with room to spare: full tables are slow ones."""
+    slots = 64
+    while slots < 4 * rows:
+        slots *= 2
+    return slots

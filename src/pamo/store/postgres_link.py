@@ -1,0 +1,89 @@
+"""A worker's connections to PostgreSQL: made when they are needed, and made again when they break."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from pamo.errors import StoreError, missing_extra
+from pamo.store.postgres_tables import LOCK
+
+try:
+    import psycopg
+    from psycopg import errors
+except ImportError:
+    raise missing_extra("the PostgreSQL store", "psycopg", "postgres") from None
+
+Result = TypeVar("Result")
+
+
+class LostError(Exception):
+    """Another worker wrote one of the batch's events first: judge the batch again."""
+
+
+class Link:
+    """One connection to write, used by one thread, and one to read, used by any."""
+
+    def __init__(self, url: str, patience: float) -> None:
+        self._url = url
+        self._patience = patience
+        self._closed = False
+        self._reading = threading.Lock()
+        self._write: Any = None
+        self._read: Any = None
+
+    def retry(self, attempt: Callable[[], Result], patience: float | None = None) -> Result:
+        """Try until it succeeds, or until the database was out of reach for too long."""
+        deadline, pause = time.monotonic() + (self._patience if patience is None else patience), 0.01
+        while True:
+            try:
+                return attempt()
+            except (LostError, errors.DeadlockDetected, errors.SerializationFailure):
+                continue  # another worker was first, and its events are there to be seen now
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if time.monotonic() >= deadline or self._closed:
+                    raise StoreError(f"PostgreSQL cannot be reached, and nothing is acknowledged: {error}") from error
+                time.sleep(pause)
+                pause = min(2.0 * pause, 0.5)
+            except psycopg.Error as error:
+                raise StoreError(f"PostgreSQL refused, and nothing is acknowledged: {error}") from error
+
+    @contextlib.contextmanager
+    def transaction(self, *, alone: bool = False) -> Iterator[Any]:
+        """Open a transaction that shares the journal with those of other workers, or has it to itself."""
+        if self._write is None or self._write.closed:
+            self._write = self._connect()
+        with self._write.transaction():
+            self._write.execute(f"SELECT pg_advisory_xact_lock{'' if alone else '_shared'}(%s)", (LOCK,))
+            yield self._write
+
+    def rows(self, statement: str, bindings: tuple[Any, ...] = ()) -> list[Any]:
+        """Return what a query gives."""
+
+        def attempt() -> list[Any]:
+            if self._closed:
+                raise StoreError("this store is closed")
+            with self._reading:
+                if self._read is None or self._read.closed:
+                    self._read = self._connect()
+                rows: list[Any] = self._read.execute(statement, bindings, binary=True).fetchall()
+                return rows
+
+        return self.retry(attempt)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._closed = True
+        for connection in (self._write, self._read):
+            if connection is not None:
+                connection.close()
+
+    def _connect(self) -> Any:
+        connection: Any = psycopg.connect(self._url, autocommit=True)
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        if connection.execute("SHOW synchronous_commit").fetchone() == ("off",):
+            connection.execute("SET synchronous_commit = on")  # an acknowledgement means that it is on the disk
+        return connection

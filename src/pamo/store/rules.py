@@ -1,0 +1,243 @@
+"""What may be recorded: every event is checked before it is judged, and judged before it is written.
+
+`check` looks at the event alone and raises `InputError`. `judge_…` compares it with what the journal holds already and
+returns the receipt for an event that is not to be recorded, or None for one that is. All stores share these rules.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pamo.errors import InputError
+from pamo.store.base import (
+    FORMAT,
+    ArmAdded,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Objective,
+    Outcome,
+    Receipt,
+    Setup,
+    UserErased,
+)
+
+LONGEST = 256
+"""Characters of the longest id, name or key."""
+
+NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
+
+LARGEST = sys.float_info.max
+
+
+@dataclass(slots=True)
+class Entry:
+    """What the journal holds of one decision."""
+
+    decision: DecisionMade
+    sequence: int
+    feedback: FeedbackGiven | None = None
+    feedback_sequence: int = 0
+
+
+def check_setup(setup: Setup) -> None:
+    """Raise `InputError` unless these objectives can be learned."""
+    if setup.format > FORMAT:
+        raise InputError(f"this journal has format {setup.format}, and this pamo reads up to {FORMAT}: update pamo")
+    if not setup.objectives:
+        raise InputError("expected at least one objective, got none: name what arms are scored on")
+    names = [objective.name for objective in setup.objectives]
+    for objective in (*setup.objectives, setup.overall):
+        _check_text(objective.name, "an objective's name")
+        if not (_is_number(objective.low) and _is_number(objective.high) and objective.low < objective.high):
+            raise InputError(
+                f"expected the scale of {objective.name!r} to go from a lower to a higher finite number, "
+                f"got {objective.low} to {objective.high}"
+            )
+    if len(set(names)) < len(names) or "overall" in names:
+        raise InputError(f"expected objectives of different names, none of them 'overall', got {', '.join(names)}")
+
+
+class Checker:
+    """Checks events against the objectives."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._objectives = {objective.name: objective for objective in setup.objectives}
+        self._bounds = {objective.name: (objective.low, objective.high) for objective in setup.objectives}
+
+    def check(self, event: Event) -> None:
+        """Raise `InputError` unless the event could be recorded."""
+        if type(event) is FeedbackGiven:
+            self._check_feedback(event)
+        elif type(event) is DecisionMade:
+            self._check_decision(event)
+        elif isinstance(event, Setup):
+            if event != self._setup:
+                raise InputError(
+                    "the objectives of a journal are declared once, in its first event: start another store"
+                )
+        elif isinstance(event, ArmAdded | ArmRetired | UserErased):
+            _check_time(event.at)
+            if isinstance(event, UserErased):
+                _check_text(event.user, "a user")
+            else:
+                _check_text(event.arm, "an arm")
+            if isinstance(event, ArmAdded):
+                _check_text(event.name, "an arm's name")
+        else:
+            raise InputError(f"expected an event of the journal, got {event!r}")
+
+    def _check_decision(self, event: DecisionMade) -> None:
+        _check_text(event.id, "a decision's id")
+        _check_text(event.user, "a user")
+        _check_time(event.at)
+        if event.key is not None:
+            _check_text(event.key, "a key")
+        if not event.arms:
+            raise InputError(f"expected at least one chosen arm in decision {event.id}, got none")
+        for arm in event.arms:
+            _check_text(arm, "an arm")
+        if event.preference is not None:
+            self._check_preference(event.preference)
+
+    def _check_feedback(self, event: FeedbackGiven) -> None:
+        _check_text(event.decision, "a decision's id")
+        _check_time(event.at)
+        bounds = self._bounds
+        try:
+            for name, value in event.rewards.items():
+                low, high = bounds[name]
+                if type(value) is not float or not low <= value <= high:  # the usual number is done with; NaN is not
+                    _check_score(self._objectives[name], value)
+        except KeyError as error:
+            raise InputError(f"unknown objective {error} in rewards; known: {', '.join(bounds)}") from None
+        except AttributeError:
+            raise InputError(f"expected rewards by objective, got {event.rewards!r:.80}") from None
+        if event.overall is not None:
+            _check_score(self._setup.overall, event.overall)
+        if event.preference is not None:
+            self._check_preference(event.preference)
+        elif event.overall is None and not event.rewards:
+            raise InputError(
+                "expected feedback with a reward, an overall score or a preference, got none of them: "
+                "a decision takes one feedback, and this one would use it up"
+            )
+
+    def _check_preference(self, preference: Mapping[str, float]) -> None:
+        given: Any = preference  # callers may not have been type-checked
+        if not isinstance(given, Mapping) or given.keys() != self._objectives.keys():
+            wanted = ", ".join(self._objectives)
+            raise InputError(f"expected in preference a weight for every objective ({wanted}), got {given!r:.80}")
+        for name, value in preference.items():
+            if not _is_number(value):
+                raise InputError(f"expected preference.{name} to be a finite number, got {value!r}")
+
+
+def judge_decision(
+    event: DecisionMade, same_id: Entry | None, same_key: Entry | None, arms: Container[str]
+) -> Receipt | None:
+    """Say what becomes of a decision, given what has its id and its key; None: it is to be recorded."""
+    if same_id is not None:
+        first = same_id.decision
+        if replace(first, at=event.at) == event:
+            return Receipt(Outcome.DUPLICATE, same_id.sequence, decision=first)
+        return Receipt(Outcome.CONFLICT, reason=f"another decision was recorded as {event.id}")
+    if same_key is not None:
+        first = same_key.decision
+        if (first.user, first.offer, first.k, first.preference) == (event.user, event.offer, event.k, event.preference):
+            return Receipt(Outcome.DUPLICATE, same_key.sequence, decision=first)
+        return Receipt(Outcome.CONFLICT, reason=f"the key {event.key} was used for another request")
+    for arm in event.arms:
+        if arm not in arms:
+            return Receipt(Outcome.UNKNOWN, reason=f"there is no arm {arm!r}: add it first")
+    return None
+
+
+def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: float) -> Receipt | None:
+    """Say what becomes of a feedback, given its decision; None: it is to be recorded."""
+    if entry is None:
+        return Receipt(Outcome.UNKNOWN, reason=f"there is no decision {event.decision}")
+    decision = entry.decision
+    if event.arm is not None and event.arm not in decision.arms:
+        chosen = ", ".join(decision.arms)
+        return Receipt(Outcome.UNKNOWN, reason=f"decision {event.decision} chose {chosen}, and not {event.arm}")
+    if entry.feedback is not None:
+        if same_feedback(entry.feedback, completed(event, decision)):
+            return Receipt(Outcome.DUPLICATE, entry.feedback_sequence)
+        return Receipt(Outcome.CONFLICT, reason=f"another feedback was recorded for decision {event.decision}")
+    if event.at > decision.at + expires_after:
+        return Receipt(Outcome.EXPIRED, reason=f"decision {event.decision} took feedback for {expires_after:g} s only")
+    return None
+
+
+def judge_arm(event: ArmAdded | ArmRetired, name: str | None, active: bool) -> Receipt | None:
+    """Say what becomes of a change to an arm, given its present name (None: there is no such arm) and state."""
+    if isinstance(event, ArmRetired):
+        if name is None:
+            return Receipt(Outcome.UNKNOWN, reason=f"there is no arm {event.arm!r}")
+        return None if active else Receipt(Outcome.DUPLICATE)
+    return Receipt(Outcome.DUPLICATE) if active and name == event.name else None
+
+
+def completed(event: FeedbackGiven, decision: DecisionMade) -> FeedbackGiven:
+    """Return the feedback as the journal keeps it: with its arm and its user, or none if that user was erased."""
+    user = decision.user
+    return FeedbackGiven(
+        event.decision,
+        event.rewards,
+        event.at,
+        event.overall,
+        None if user is None else event.preference,
+        event.arm or decision.arms[0],
+        user,
+    )
+
+
+def same_feedback(first: FeedbackGiven, second: FeedbackGiven) -> bool:
+    """Tell whether two completed feedbacks say the same; a retry may come at another time."""
+    return (first.arm, first.rewards, first.overall, first.preference) == (
+        second.arm,
+        second.rewards,
+        second.overall,
+        second.preference,
+    )
+
+
+def redacted(event: DecisionMade | FeedbackGiven) -> DecisionMade | FeedbackGiven:
+    """Return the event without anything of its user but what the arms learned."""
+    if isinstance(event, DecisionMade):
+        return replace(event, user=None, key=None, preference=None, explanation=None)
+    return replace(event, user=None, preference=None)
+
+
+def _check_text(value: Any, what: str) -> None:
+    if type(value) is str and 0 < len(value) <= LONGEST:
+        if value.isascii() and "\0" not in value:
+            return
+        try:
+            if b"\0" not in value.encode():  # PostgreSQL has no NUL, and no database has half a surrogate pair
+                return
+        except UnicodeEncodeError:
+            pass
+    raise InputError(f"expected {what} of 1 to {LONGEST} characters, none of them NUL, got {value!r:.80}")
+
+
+def _check_time(value: Any) -> None:
+    if not (type(value) is float and value - value == 0.0) and not _is_number(value):
+        raise InputError(f"expected a time in seconds since 1970, got {value!r}")
+
+
+def _check_score(objective: Objective, value: Any) -> None:
+    if not (_is_number(value) and objective.low <= value <= objective.high):
+        raise InputError(
+            f"expected {objective.name} to be a number from {objective.low:g} to {objective.high:g}, got {value!r}"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST

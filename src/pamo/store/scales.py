@@ -1,0 +1,65 @@
+"""From a feedback as it came to the numbers that are summed, and to what was learned from them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pamo.statistics import Floats
+from pamo.store.base import FeedbackGiven, Setup
+
+
+class Scales:
+    """Normalises feedback by the objectives' scales."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.names = tuple(objective.name for objective in setup.objectives)
+        self._scales = {
+            objective.name: (place, objective.low, objective.high - objective.low, objective.lower_is_better)
+            for place, objective in enumerate((*setup.objectives, setup.overall))
+        }
+        self._overall = setup.overall
+        self._weights = {name: len(self.names) + 1 + place for place, name in enumerate(self.names)}
+        self._learned: dict[tuple[tuple[str, ...], bool, bool, bool], tuple[str, ...]] = {}
+        # Filled and handed to a kernel again and again: to fill a view is five times as fast as to build an array.
+        values: Any = np.full(2 * len(self.names) + 1, math.nan)
+        self._values: Floats = values
+        blank: Any = values.copy()
+        self._view: Any = memoryview(values)
+        self._blank: Any = memoryview(blank)
+
+    def values(self, event: FeedbackGiven) -> Floats:
+        """Return (r₁ … r_D, g, c₁ … c_D), NaN for what was not given; the next call fills the same array."""
+        view, scales = self._view, self._scales
+        view[:] = self._blank
+        for name, value in event.rewards.items():
+            place, low, span, turned = scales[name]
+            share = (value - low) / span
+            view[place] = 1.0 - share if turned else share
+        if event.overall is not None:
+            view[len(self.names)] = self._overall.normalised(event.overall)
+        if event.preference is not None:
+            for name, value in event.preference.items():
+                view[self._weights[name]] = value
+        return self._values
+
+    def learned(self, event: FeedbackGiven) -> tuple[str, ...]:
+        """Say what a recorded feedback teaches: of the arm, objective by objective, and of the user's preference.
+
+        The overall score counts only beside a complete reward, and an erased user has no preference to learn.
+        """
+        given = (tuple(event.rewards), event.overall is None, event.preference is None, event.user is None)
+        known = self._learned.get(given)
+        if known is None:
+            whole = len(event.rewards) == len(self.names) and event.overall is not None
+            lessons = [f"arm: {name}" for name in self.names if name in event.rewards]
+            if whole:
+                lessons.append("arm: overall")
+            if event.user is not None and (whole or event.preference is not None):
+                lessons.append("preference")
+            if len(self._learned) > 10_000:  # objectives come in any order, and there are many orders
+                self._learned.clear()
+            known = self._learned[given] = tuple(lessons)
+        return known

@@ -1,0 +1,85 @@
+"""The SQLite store's file: its tables, the statements on them, and how it is opened and owned."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pamo.errors import StoreError, missing_extra
+
+try:
+    import apsw
+except ImportError:
+    raise missing_extra("the SQLite store", "apsw", "sqlite") from None
+
+__all__ = ["APPLICATION", "COLUMNS", "FIND", "FORMAT", "INSERT", "SCHEMA", "apsw", "connect", "own", "sentences"]
+
+APPLICATION = 0x50414D4F  # "PAMO": SQLite's files say whose they are
+FORMAT = 1
+SCHEMA = f"""
+CREATE TABLE events (
+    sequence INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    decision TEXT,
+    user TEXT,
+    key TEXT,
+    body TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX events_decision ON events (decision, kind) WHERE decision IS NOT NULL;
+CREATE INDEX events_user ON events (user) WHERE user IS NOT NULL;
+CREATE UNIQUE INDEX events_key ON events (key) WHERE key IS NOT NULL;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {FORMAT};
+"""
+
+# A batch takes a handful of statements, however many events it has: each gives the interpreter away and has to win it
+# back, which in a busy process takes far longer than the statement.
+FIND = """
+SELECT json_group_array(json_array(sequence, kind, decision, user, key, body)) FROM (
+    SELECT events.* FROM json_each(?1) AS wanted CROSS JOIN events ON events.decision = wanted.value
+    UNION
+    SELECT events.* FROM json_each(?2) AS wanted CROSS JOIN events ON events.key = wanted.value
+)
+"""
+INSERT = """
+INSERT INTO events (sequence, kind, decision, user, key, body)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?1)
+"""
+COLUMNS = "SELECT sequence, kind, decision, user, key, body FROM events"
+
+
+def connect(path: Path, vfs: str | None, *, writing: bool) -> Any:
+    """Return a connection to the journal."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if writing else apsw.SQLITE_OPEN_READONLY
+    connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
+    connection.set_busy_timeout(10_000)
+    return connection
+
+
+def own(path: Path) -> Any:
+    """Return a lock that only one process can hold: a database beside the store, locked and never written to.
+
+    SQLite knows how to lock files on every system, and the lock of a process that is killed is gone with it.
+    """
+    with sentences(f"open {path}"):
+        owner = apsw.Connection(str(path) + ".lock")
+        try:
+            owner.execute("BEGIN EXCLUSIVE")
+        except apsw.BusyError:
+            owner.close()
+            raise StoreError(
+                f"{path} is in use: one process owns a SQLite store. Stop that one first, or use PostgreSQL for several"
+            ) from None
+        return owner
+
+
+@contextlib.contextmanager
+def sentences(doing: str) -> Iterator[None]:
+    """Turn SQLite's errors into one of ours."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise StoreError(f"could not {doing}: {error}") from error

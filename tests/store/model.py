@@ -1,0 +1,151 @@
+"""The plain model that every store is held against: lists, dicts, and the statistics' own `observe`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.store import (
+    ArmAdded,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Objective,
+    Outcome,
+    Setup,
+    Store,
+    UserErased,
+)
+
+SETUP = Setup(
+    (Objective("taste", 1, 5), Objective("price", 0, 500, lower_is_better=True), Objective("service")),
+    overall=Objective("overall", 0, 10),
+)
+OBJECTIVES = tuple(objective.name for objective in SETUP.objectives)
+
+
+class Model:
+    """What a store should hold, written for the reader rather than for the machine."""
+
+    def __init__(self, expires_after: float, setup: Setup = SETUP) -> None:
+        self.setup = setup
+        self.expires_after = expires_after
+        self.arms: dict[str, tuple[str, bool]] = {}
+        self.decisions: dict[str, DecisionMade] = {}
+        self.feedbacks: dict[str, FeedbackGiven] = {}
+        self.count = 1  # the setup
+
+    def append(self, event: Event) -> Outcome:
+        outcome = self.judge(event)
+        self.count += outcome is Outcome.RECORDED
+        return outcome
+
+    def judge(self, event: Event) -> Outcome:
+        match event:
+            case ArmAdded(arm, name):
+                if self.arms.get(arm) == (name, True):
+                    return Outcome.DUPLICATE
+                self.arms[arm] = (name, True)
+            case ArmRetired(arm):
+                if arm not in self.arms:
+                    return Outcome.UNKNOWN
+                name, active = self.arms[arm]
+                if not active:
+                    return Outcome.DUPLICATE
+                self.arms[arm] = (name, False)
+            case DecisionMade():
+                if event.id in self.decisions:
+                    same = dataclasses.replace(self.decisions[event.id], at=event.at) == event
+                    return Outcome.DUPLICATE if same else Outcome.CONFLICT
+                for first in self.decisions.values():
+                    if event.key is not None and first.key == event.key:
+                        asked = ("user", "offer", "k", "preference")
+                        same = all(getattr(first, name) == getattr(event, name) for name in asked)
+                        return Outcome.DUPLICATE if same else Outcome.CONFLICT
+                if not set(event.arms) <= set(self.arms):
+                    return Outcome.UNKNOWN
+                self.decisions[event.id] = event
+            case FeedbackGiven():
+                return self.judge_feedback(event)
+            case UserErased(user):
+                mine = [d for d in self.decisions.values() if d.user == user]
+                if not mine:
+                    return Outcome.UNKNOWN
+                for decision in mine:
+                    self.decisions[decision.id] = dataclasses.replace(
+                        decision, user=None, key=None, preference=None, explanation=None
+                    )
+                    if decision.id in self.feedbacks:
+                        feedback = self.feedbacks[decision.id]
+                        self.feedbacks[decision.id] = dataclasses.replace(feedback, user=None, preference=None)
+        return Outcome.RECORDED
+
+    def judge_feedback(self, event: FeedbackGiven) -> Outcome:
+        decision = self.decisions.get(event.decision)
+        if decision is None or (event.arm is not None and event.arm not in decision.arms):
+            return Outcome.UNKNOWN
+        preference = None if decision.user is None else event.preference
+        whole = dataclasses.replace(event, arm=event.arm or decision.arms[0], user=decision.user, preference=preference)
+        first = self.feedbacks.get(event.decision)
+        if first is not None:
+            return Outcome.DUPLICATE if dataclasses.replace(first, at=event.at) == whole else Outcome.CONFLICT
+        if event.at > decision.at + self.expires_after:
+            return Outcome.EXPIRED
+        self.feedbacks[event.decision] = whole
+        return Outcome.RECORDED
+
+    def reward(self, feedback: FeedbackGiven) -> list[float]:
+        return [
+            objective.normalised(feedback.rewards[objective.name]) if objective.name in feedback.rewards else np.nan
+            for objective in self.setup.objectives
+        ]
+
+    def overall(self, feedback: FeedbackGiven) -> float | None:
+        return None if feedback.overall is None else self.setup.overall.normalised(feedback.overall)
+
+    def users(self) -> list[str]:
+        return sorted({feedback.user for feedback in self.feedbacks.values() if feedback.user is not None})
+
+    def arm_statistics(self, ids: list[str]) -> ArmStatistics:
+        sums = ArmStatistics.zeros(arms=len(ids), objectives=len(self.setup.objectives))
+        for feedback in self.feedbacks.values():
+            assert feedback.arm is not None
+            sums.observe(ids.index(feedback.arm), self.reward(feedback), self.overall(feedback))
+        return sums
+
+    def user_statistics(self, ids: list[str]) -> UserStatistics:
+        sums = UserStatistics.zeros(users=len(ids), objectives=len(self.setup.objectives))
+        for feedback in self.feedbacks.values():
+            if feedback.user in ids:
+                stated = feedback.preference
+                weights = None if stated is None else [stated[objective.name] for objective in self.setup.objectives]
+                sums.observe(ids.index(feedback.user), self.reward(feedback), self.overall(feedback), weights)
+        return sums
+
+    def check(self, store: Store) -> None:
+        """Compare everything that a store can be asked."""
+        arms = store.arms()
+        assert {arm: (arms.names[row], bool(arms.active[row])) for arm, row in arms.rows.items()} == self.arms
+        if self.arms:
+            with store.lock:
+                assert_same(arms.statistics, self.arm_statistics(list(arms.ids)))
+        users = self.users()
+        assert sorted(store.user_ids()) == users
+        asked = [*users, "nobody"]
+        assert_same(store.users(asked), self.user_statistics(asked))
+        assert store.pending() == len(self.decisions) - len(self.feedbacks)
+        for decision_id, decision in self.decisions.items():
+            assert store.decision(decision_id) == decision
+            assert store.feedback(decision_id) == self.feedbacks.get(decision_id)
+        assert len(list(store.events())) == self.count
+
+
+def assert_same(ours: ArmStatistics | UserStatistics, theirs: ArmStatistics | UserStatistics) -> None:
+    for field in dataclasses.fields(ours):
+        left, right = getattr(ours, field.name), getattr(theirs, field.name)
+        assert left.shape == right.shape
+        assert left == pytest.approx(right, rel=1e-9, abs=1e-12), field.name

