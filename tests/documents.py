@@ -2,7 +2,8 @@
 
 - README.md and docs/: below each `$ pamo …` in a console block, what that command prints;
 - README.md, between the regret marks: the table of final regrets, from the command above it;
-- docs/policies.md, from the registry.
+- docs/policies.md, from the registry;
+- docs/which-policy.md, between the suite's marks, with `--suite`, since that takes minutes: what `pamo compare` found.
 
 tests/test_docs.py checks that the documents are what this would write.
 """
@@ -21,10 +22,13 @@ from typing import Any, NamedTuple
 
 from pamo import policies
 from pamo.cli import main
+from pamo.experiments.suites import SUITES, rounds_of
 
 ROOT = Path(__file__).parent.parent
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 POLICIES_PAGE = ROOT / "docs" / "policies.md"
+WHICH_PAGE = ROOT / "docs" / "which-policy.md"
+SUITE = ("<!-- suite: written by python -m tests.documents --suite -->\n", "<!-- end of suite -->\n")
 REGRET = ("<!-- regret: written by python -m tests.documents -->\n", "<!-- end of regret -->\n")
 
 
@@ -120,6 +124,38 @@ def regret_table(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def suite_tables(document: dict[str, Any]) -> str:
+    """Return the tables of docs/which-policy.md from the JSON document of `pamo compare`."""
+    lines: list[str] = []
+    for part in SUITES["regret"]:
+        if part.name != "hidden":
+            lines += ["", f"**{part.title[0].upper()}{part.title[1:]}** ({rounds_of(part, 5000):,} rounds)"]
+        for setting in part.settings:
+            rows = [row for row in document["parts"][part.name] if row["setting"] == setting]
+            places = 0 if rows[0]["mean"] > 10 else 2
+            lines += ["", f"{setting}:", "", "| policy | mean | median | 90 % | 99 % | share | over bound |"]
+            lines.append("|---|---:|---:|---:|---:|---:|---:|")
+            for row in sorted(rows, key=lambda row: float(row["mean"])):
+                figures = " | ".join(f"{row[name]:,.{places}f}" for name in ("mean", "median", "p90", "p99"))
+                bound = "–" if row["over_bound"] is None or part.name == "newcomers" else f"{row['over_bound']:.1f}"
+                lines.append(f"| `{row['policy']}` | {figures} | {row['share']:.3f} | {bound} |")
+    lines += ["", "**What is asked of the recommended policies**", "", "| | seen | at most |", "|---|---:|---:|"]
+    lines += [f"| {line['what']} | {line['seen']:.3g} | {line['most']:.3g} |" for line in document["asked"]]
+    return "\n".join(lines) + "\n"
+
+
+def write_suite(folder: Path) -> None:
+    """Write the tables of docs/which-policy.md anew."""
+    document = json.loads(run_pamo("pamo compare --format json", folder))
+    _write_between(WHICH_PAGE, SUITE, suite_tables(document))
+
+
+def _write_between(page: Path, marks: tuple[str, str], shown: str) -> None:
+    text = page.read_text(encoding="utf-8")
+    start, end = text.index(marks[0]) + len(marks[0]), text.index(marks[1])
+    page.write_text(text[:start] + "\n" + shown.lstrip("\n") + "\n" + text[end:], encoding="utf-8")
+
+
 def policies_page() -> str:
     """Return docs/policies.md."""
     parts = [
@@ -159,14 +195,17 @@ def write_all(folder: Path) -> None:
     for page in pages():
         write_outputs(page, folder)
     document = json.loads(run_pamo(f"{regret_command()} --format json", folder))
-    text = README.read_text(encoding="utf-8")
-    start, end = text.index(REGRET[0]) + len(REGRET[0]), text.index(REGRET[1])
-    README.write_text(text[:start] + "\n" + regret_table(document) + "\n" + text[end:], encoding="utf-8")
+    _write_between(README, REGRET, regret_table(document))
 
 
 if __name__ == "__main__":
+    import sys
     import tempfile
 
     with tempfile.TemporaryDirectory() as made:
-        write_all(Path(made))
-    print("written: README.md, docs/policies.md, and the console blocks of all pages")
+        if "--suite" in sys.argv[1:]:
+            write_suite(Path(made))
+            print("written: docs/which-policy.md")
+        else:
+            write_all(Path(made))
+            print("written: README.md, docs/policies.md, and the console blocks of all pages")
