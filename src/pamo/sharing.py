@@ -154,7 +154,7 @@ def solve_user(
             for k in range(e):
                 entry -= root[d, k] * root[e, k]
             if d == e:
-                root[d, d] = 1.0 / math.sqrt(max(entry, _LEAST * ridge))
+                root[d, d] = 1.0 / math.sqrt(max(entry, ridge))  # V ⪰ λI: anything less is rounding
             else:
                 root[d, e] = entry * root[e, e]
     for e in range(objectives):
@@ -310,7 +310,8 @@ def fit_population(
         counted = (1.0 - phi) * rounds + phi * directed
         noise = max((misfit + noise * freedom) / counted, _LEAST * scale * typical + 1e-300)
         determinant = rounds * directed - lengths * inverses
-        if elasticity < 0.0 and -determinant > 1e-9 * rounds * directed:
+        # What a regression that goes through all points leaves over is rounding, and says nothing of φ.
+        if elasticity < 0.0 and -determinant > 1e-9 * rounds * directed and misfit > 1e-9 * squares:
             # The noise's variance as α + β‖r‖²: both kinds of misfit have their expectations in α and β.
             constant = max((plain_misfit * directed - lengths * paper_misfit) / determinant, 0.0)
             slope = max((rounds * paper_misfit - inverses * plain_misfit) / determinant, 0.0) * typical

@@ -193,6 +193,7 @@ class _Hidden(_Spread):
             ridge=self.ridge,
             omega=float(objectives),
             first=1.0 / objectives,
+            centred=True,
             shared=self.shared,
             bias=self.bias,
             elasticity=self.elasticity,
