@@ -144,8 +144,6 @@ def play(
             population = common_to(user_sums, estimate)
         estimates = preferences(user_sums, estimate, known=truth, population=population)
         error = float(np.linalg.norm(estimates - truth, axis=1).mean())
-        questions = [
-            decision.question._replace(t=t + 1, offer=[], earlier=list(history)) for decision in decisions
-        ]
+        questions = [decision.question._replace(t=t + 1, offer=[], earlier=list(history)) for decision in decisions]
         pulls = arm_sums.pulls.copy()
         yield decisions, Totals(regret.copy(), pareto_regret, overall_total, optimal, error, pulls, questions)

@@ -149,7 +149,9 @@ def fit(users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: flo
     scale = max(squares / size, 1e-300)
     first = scale / objectives
     left = squares - level * float(np.sum(w * along * overall))
-    noise, spread = max(left, 1e-12 * squares + 1e-300) / count, scale
+    most = max(len(rounds.overall) for rounds in users)
+    least = 1e-12 * most * (1.0 + 1e-3 * most)
+    noise, spread = max(left, least * squares + 1e-300) / count, scale
     mean, bias_mean, bias_spread = np.full(objectives, level), 0.0, first * typical
     signal = squares / (noise * count)
     active = [rounds for rounds in users if len(rounds.overall)]
@@ -176,9 +178,7 @@ def fit(users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: flo
             for rounds, belief in zip(active, beliefs, strict=True)
         ]
         plain = sum(float(np.sum(e**2)) for e in residuals)
-        paper = sum(
-            float(np.sum(rounds.inverse_lengths * e**2)) for rounds, e in zip(active, residuals, strict=True)
-        )
+        paper = sum(float(np.sum(rounds.inverse_lengths * e**2)) for rounds, e in zip(active, residuals, strict=True))
         centers = np.array([belief.preference for belief in beliefs])
         trace = sum(float(belief.variances[int(bias) :].sum()) for belief in beliefs)
         freedom = len(active) * objectives - now.ridge * trace
@@ -195,7 +195,7 @@ def fit(users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: flo
             bias_spread = (away + noise * corner + first * typical) / (len(active) + 1.0)
         misfit = now.plain * plain + now.paper * paper
         counted = (1.0 - phi) * count + phi * directed
-        noise = max((misfit + noise * freedom) / counted, 1e-12 * scale * typical + 1e-300)
+        noise = max((misfit + noise * freedom) / counted, least * scale * typical + 1e-300)
         signal = max(signal, squares / (noise * count))
         # φ: the two misfits' expectations are linear in a variance of α + β‖r‖².
         system = np.array([[count, lengths.sum()], [inverses.sum(), directed]])

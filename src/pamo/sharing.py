@@ -88,8 +88,10 @@ def add_moments(
 def _hold_positive(preference: Floats, n: int, root: Floats, room: Floats, dims: Any) -> None:
     """Move ĉ to the nearest point, in V, whose entries are all at least 0: coordinate ascent on the multipliers."""
     objectives = count_of(dims)
+    size = 0.0
     for d in range(objectives):
         room[0, d] = 0.0  # the multipliers
+        size = max(size, abs(preference[n, d]))
     for _ in range(_SWEEPS):
         moved = 0.0
         for d in range(objectives):
@@ -104,7 +106,7 @@ def _hold_positive(preference: Floats, n: int, root: Floats, room: Floats, dims:
                 for k in range(max(d, e), objectives):
                     along += root[k, d] * root[k, e]
                 preference[n, e] += step * along
-        if moved < _LEAST:
+        if moved <= _LEAST * size:
             break
     for d in range(objectives):
         preference[n, d] = max(preference[n, d], 0.0)
@@ -228,14 +230,17 @@ def fit_population(
     objectives, users = count_of(dims), len(plain)
     last = objectives + 1
     rounds, directed, lengths, inverses = 0.0, 0.0, 0.0, 0.0  # Σ1, the same where r ≠ 0, Σ‖r‖², Σ1/‖r‖²
+    most = 0.0  # rounds of any user
     for n in range(users):
         rounds += plain[n, 0, 0]
+        most = max(most, plain[n, 0, 0])
         inverses += weighted[n, 0, 0]
         for d in range(objectives):
             lengths += plain[n, d + 1, d + 1]
             directed += weighted[n, d + 1, d + 1]
     if directed == 0.0:
         return
+    least = _LEAST * most * (1.0 + 1e-3 * most)  # noise below which V is singular to rounding, which grows with a sum
     numbers, mean = population.numbers, population.mean
     typical = lengths / rounds
     phi = elasticity if elasticity >= 0.0 else 0.5
@@ -252,7 +257,7 @@ def fit_population(
     level = moment / total if total > _LEAST * size else 0.0  # all objectives weighing alike, how much each
     scale = max(squares / size, 1e-300)  # the mean of (g/‖r‖)²
     first = scale / objectives
-    spread, noise = scale, max(squares - level * moment, _LEAST * squares + 1e-300) / rounds
+    spread, noise = scale, max(squares - level * moment, least * squares + 1e-300) / rounds
     bias_mean, bias_spread = 0.0, first * typical
     mean.fill(level)
     preference, root = np.empty((1, objectives)), np.zeros((objectives, objectives))
@@ -308,7 +313,7 @@ def fit_population(
             bias_spread = max(away, 0.0) + noise * bias_traces + PRIOR_USERS * first * typical
             bias_spread /= active + PRIOR_USERS
         counted = (1.0 - phi) * rounds + phi * directed
-        noise = max((misfit + noise * freedom) / counted, _LEAST * scale * typical + 1e-300)
+        noise = max((misfit + noise * freedom) / counted, least * scale * typical + 1e-300)
         determinant = rounds * directed - lengths * inverses
         # What a regression that goes through all points leaves over is rounding, and says nothing of φ.
         if elasticity < 0.0 and -determinant > 1e-9 * rounds * directed and misfit > 1e-9 * squares:
