@@ -31,7 +31,7 @@ class Rounds(NamedTuple):
 
     @property
     def lengths(self) -> Floats:
-        return np.sum(self.reward**2, axis=1)
+        return np.asarray(np.sum(self.reward**2, axis=1))
 
     @property
     def inverse_lengths(self) -> Floats:
@@ -272,7 +272,7 @@ def variance_along(q: Question, arm: int, c: Floats) -> float:
     common = sum(part[0] for part in parts) / freedom if freedom else 0.0
     kappa = q.settings["prior_pulls"]
     own, own_freedom = parts[arm]
-    return (own + kappa * common) / (own_freedom + kappa)
+    return float((own + kappa * common) / (own_freedom + kappa))
 
 
 def reward_bonus(q: Question, arm: int, c: Floats) -> float:

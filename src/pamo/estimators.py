@@ -264,7 +264,8 @@ def preferences(
 def common_to(users: UserStatistics, estimate: Estimate) -> Population:
     """Return what these users have in common, as far as the estimate shares anything."""
     if not estimate.shared:
-        return empty_population(users.objectives, ridge=estimate.ridge)
+        first, omega = estimate.first, estimate.omega
+        return empty_population(users.objectives, ridge=estimate.ridge, level=first, weight=omega)
     return population_of(users, bias=estimate.bias, elasticity=estimate.elasticity, ridge=estimate.ridge)
 
 

@@ -348,8 +348,12 @@ def solve_users(
         noise[n] = noise_of(squares, plain[n, 0, 0], population)
 
 
-def empty_population(objectives: int, *, ridge: float = 1.0) -> Population:
-    """Return what is assumed of users before anything was seen: 1/D each, and the paper's weights.
+def empty_population(
+    objectives: int, *, ridge: float = 1.0, level: float | None = None, weight: float | None = None
+) -> Population:
+    """Return what is assumed of users before anything was seen: `level` each, by default 1/D, and the paper's weights.
+
+    weight: their factor ω, by default D.
 
     >>> empty_population(4).mean.tolist()
     [0.25, 0.25, 0.25, 0.25]
@@ -357,7 +361,8 @@ def empty_population(objectives: int, *, ridge: float = 1.0) -> Population:
     if objectives < 1 or not ridge > 0:
         raise InputError(f"expected at least one objective and ridge > 0, got {objectives} and {ridge}")
     population = Population(mean=np.empty(objectives), numbers=np.empty(8))
-    start_population(population, 1.0 / objectives, ridge, float(objectives))
+    first = 1.0 / objectives if level is None else level
+    start_population(population, first, ridge, float(objectives) if weight is None else weight)
     return population
 
 
