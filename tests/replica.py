@@ -1,13 +1,14 @@
 """One trial played in plain Python, decision by decision: the compiled loop shows only its totals.
 
 It learns by pamo's public sums and scores offers by `pamo.policies.scores`, where the loop keeps means and inverses by
-updates of its own; it draws from the same streams. Regrets are worked out here from the true means.
+updates of its own; it draws from the same streams. What users have in common is fitted in the loop's rounds. Regrets
+are worked out here from the true means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,13 @@ from pamo import policies
 from pamo.compiling import dimensions
 from pamo.environments import PROTOCOLS, Environment
 from pamo.environments.protocols import assign
-from pamo.estimators import preferences
+from pamo.estimators import common_to, preferences
 from pamo.policies import Feedback, Policy
 from pamo.policies.base import pick
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, Stream, stream_for
 from tests.witness import Pull, Question
+from tests.witness_spread import fitted_after
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,6 +50,8 @@ class Totals(NamedTuple):
     optimal: int
     preference_error: float
     pulls: Floats
+    questions: list[Question]
+    """What is known then, as the next round's questions would have it, but for their offers."""
 
 
 def instance_of(environment: Environment, seed: int, trial: int) -> tuple[Floats, Floats]:
@@ -70,10 +74,13 @@ def play(
     spare = stream_for(seed, trial, STATED)
     wants_stated = Feedback.STATED in policy.reads
     blocks = np.arange(arms // size)
+    estimate = policy.estimate(objectives)
+    memory: dict[int, Any] = {}
 
     arm_sums = ArmStatistics.zeros(arms=arms, objectives=objectives)
     user_sums = UserStatistics.zeros(users=users, objectives=objectives)
     own_sums = [ArmStatistics.zeros(arms=arms, objectives=objectives) for _ in range(users)]
+    population = common_to(user_sums, estimate)
     history: list[Pull] = []
     regret, pareto_regret, overall_total, optimal = np.zeros(users), 0.0, 0.0, 0
 
@@ -96,6 +103,7 @@ def play(
                 horizon=rounds,
                 truth=truth,
                 stream=policy_stream.copy(),
+                memory=memory,
             )
             scores = policies.scores(
                 policy,
@@ -106,6 +114,7 @@ def play(
                 horizon=rounds,
                 known=truth,
                 own=own_sums[n],
+                population=population,
                 stream=policy_stream,
             )
             after = policy_stream.copy()
@@ -131,6 +140,10 @@ def play(
         for pull in now:
             arm_sums.observe(pull.arm, pull.reward, pull.overall)
         history.extend(now)
-        estimates = preferences(user_sums, policy.estimate(objectives), known=truth)
+        if fitted_after(t + 1) == t:
+            population = common_to(user_sums, estimate)
+        estimates = preferences(user_sums, estimate, known=truth, population=population)
         error = float(np.linalg.norm(estimates - truth, axis=1).mean())
-        yield decisions, Totals(regret.copy(), pareto_regret, overall_total, optimal, error, arm_sums.pulls.copy())
+        questions = [decision.question._replace(t=t + 1, offer=[], earlier=list(history)) for decision in decisions]
+        pulls = arm_sums.pulls.copy()
+        yield decisions, Totals(regret.copy(), pareto_regret, overall_total, optimal, error, pulls, questions)

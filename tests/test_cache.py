@@ -26,7 +26,7 @@ from pamo.simulation.loop import trial_loop
 
 result = simulate(["prucb-hp", "ucb"], environments.Gaussian(users=2, block_size=2), rounds=20, trials=2, seed=1)
 kernels = {
-    "loop": trial_loop(3),
+    "loop": trial_loop(3, False),  # as `simulate` asks for it: the very same object
     "prucb-hp": policies.PrucbHp.kernel,
     "ucb": policies.Ucb.kernel,
     "instance": environments.Gaussian.instance,

@@ -12,14 +12,18 @@ import pytest
 
 from pamo import policies
 from pamo.errors import InputError
-from pamo.estimators import Kind
+from pamo.estimators import Kind, common_to
 from pamo.policies import Feedback, Shape
 from pamo.statistics import ArmStatistics, UserStatistics
 
 ALL = list(policies.available())
 
-# The design's table. A policy that is added later is held to the tests below, and not to this list.
+# The design's table and our own. A policy that is added later is held to the tests below, and not to this list.
 DESIGN = {
+    "prucb-hp-v": (Feedback.REWARD, Feedback.OVERALL),
+    "prucb-up-v": (Feedback.REWARD, Feedback.STATED),
+    "prucb-kp-v": (Feedback.REWARD, Feedback.TRUE),
+    "prts": (Feedback.REWARD, Feedback.OVERALL),
     "prucb-hp": (Feedback.REWARD, Feedback.OVERALL),
     "prucb-up": (Feedback.REWARD, Feedback.STATED),
     "prucb-kp": (Feedback.REWARD, Feedback.TRUE),
@@ -86,8 +90,8 @@ def test_numbers_that_are_none_are_refused(name: str) -> None:
                     policies.create(name, **{field: value})
 
 
-# The first number drawn is for the first arm: what these two owe is left to the witness.
-WITHOUT_DRAWS = [name for name in ALL if name not in ("pareto-ts", "oful")]
+# The first number drawn is for the first arm: what these three owe is left to the witness.
+WITHOUT_DRAWS = [name for name in ALL if name not in ("pareto-ts", "oful", "prts")]
 
 
 @pytest.mark.parametrize("name", WITHOUT_DRAWS)
@@ -101,7 +105,8 @@ def test_scores_do_not_depend_on_the_order_of_the_offer_or_on_other_users(name: 
         users.observe(user, reward, float(c @ reward), c)
         if user == 1:
             own.observe(arm, reward, float(c @ reward))
-    given: dict[str, Any] = {"arms": arms, "horizon": 100, "own": own}
+    population = common_to(users, policies.create(name).estimate(3))  # all that one user may know of the others
+    given: dict[str, Any] = {"arms": arms, "horizon": 100, "own": own, "population": population}
     policy, known = policies.create(name), np.full((3, 3), 0.4)
     forward = policies.scores(policy, users=users, user=1, offer=[4, 0, 2], known=known, **given)
     backward = policies.scores(policy, users=users, user=1, offer=[2, 0, 4], known=known, **given)

@@ -1,4 +1,4 @@
-"""The twelve policies once more, slow and plain: from a full history, by the paper's and the design's formulas.
+"""The paper's and the design's twelve policies once more, slow and plain: from a full history, by their formulas.
 
 Nothing here reads pamo's sums, estimators or kernels. A witness is given every pull so far and answers with the arms
 of the offer that the policy may pull now. It takes its random numbers, where its policy draws, from the same stream.
@@ -49,6 +49,8 @@ class Question(NamedTuple):
     truth: Floats
     """The true mean preferences, (users, D)."""
     stream: Stream
+    memory: dict[int, Any]
+    """Of a trial: what a witness worked out of a whole round, for those that would work it out once more."""
 
 
 class Verdict(NamedTuple):
@@ -61,6 +63,7 @@ class Verdict(NamedTuple):
     scores: Floats | None
     certain: Mask
     possible: Mask
+    tolerance: float = TOLERANCE
 
     @property
     def settled(self) -> bool:

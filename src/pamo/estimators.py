@@ -173,7 +173,8 @@ class Estimate:
 
     shared: whether the ridge is towards what all users have in common (`pamo.sharing`), as strong as they are alike;
     with it, the weights are fitted unless `elasticity` says them (1 is the paper's, 0 plain), and a bias of each user's
-    own may be had. non_negative: whether ĉ is held at 0 or above. All for policies that read the spread.
+    own may be had. centred: whether a ridge that is not shared, or not yet, is towards `first` rather than towards 0.
+    non_negative: whether ĉ is held at 0 or above. All for policies that read the spread.
     """
 
     kind: Kind
@@ -181,6 +182,7 @@ class Estimate:
     ridge: float = 1.0
     omega: float = 1.0
     first: float = 0.0
+    centred: bool = False
     shared: bool = False
     bias: bool = False
     elasticity: float | None = None
@@ -261,7 +263,7 @@ def preferences(
         return np.where(count > 0, users.stated_sum / np.maximum(count, 1.0), first)
     if estimate.kind == Kind.NONE:
         return np.full(first.shape, np.nan)
-    if estimate.shared or estimate.non_negative:
+    if estimate.centred or estimate.shared or estimate.non_negative:
         return regress(users, estimate, population)[0]
     moments = estimate.omega * users.weighted if estimate.weighted else users.plain
     solved = np.linalg.solve(ridge_gram(users, estimate), moments[:, 1:-1, -1:])[..., 0]
@@ -271,7 +273,8 @@ def preferences(
 def common_to(users: UserStatistics, estimate: Estimate) -> Population:
     """Return what these users have in common, as far as the estimate shares anything."""
     if not estimate.shared:
-        return empty_population(users.objectives, ridge=estimate.ridge)
+        first, omega = estimate.first, estimate.omega
+        return empty_population(users.objectives, ridge=estimate.ridge, level=first, weight=omega)
     return population_of(users, bias=estimate.bias, elasticity=estimate.elasticity, ridge=estimate.ridge)
 
 

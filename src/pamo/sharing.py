@@ -89,8 +89,10 @@ def add_moments(
 def _hold_positive(preference: Floats, n: int, root: Floats, room: Floats, dims: Any) -> None:
     """Move ĉ to the nearest point, in V, whose entries are all at least 0: coordinate ascent on the multipliers."""
     objectives = count_of(dims)
+    size = 0.0
     for d in range(objectives):
         room[0, d] = 0.0  # the multipliers
+        size = max(size, abs(preference[n, d]))
     for _ in range(_SWEEPS):
         moved = 0.0
         for d in range(objectives):
@@ -105,7 +107,7 @@ def _hold_positive(preference: Floats, n: int, root: Floats, room: Floats, dims:
                 for k in range(max(d, e), objectives):
                     along += root[k, d] * root[k, e]
                 preference[n, e] += step * along
-        if moved < _LEAST:
+        if moved <= _LEAST * size:
             break
     for d in range(objectives):
         preference[n, d] = max(preference[n, d], 0.0)
@@ -155,7 +157,7 @@ def solve_user(
             for k in range(e):
                 entry -= root[d, k] * root[e, k]
             if d == e:
-                root[d, d] = 1.0 / math.sqrt(max(entry, _LEAST * ridge))
+                root[d, d] = 1.0 / math.sqrt(max(entry, ridge))  # V ⪰ λI: anything less is rounding
             else:
                 root[d, e] = entry * root[e, e]
     for e in range(objectives):
@@ -229,14 +231,17 @@ def fit_population(
     objectives, users = count_of(dims), len(plain)
     last = objectives + 1
     rounds, directed, lengths, inverses = 0.0, 0.0, 0.0, 0.0  # Σ1, the same where r ≠ 0, Σ‖r‖², Σ1/‖r‖²
+    most = 0.0  # rounds of any user
     for n in range(users):
         rounds += plain[n, 0, 0]
+        most = max(most, plain[n, 0, 0])
         inverses += weighted[n, 0, 0]
         for d in range(objectives):
             lengths += plain[n, d + 1, d + 1]
             directed += weighted[n, d + 1, d + 1]
     if directed == 0.0:
         return
+    least = _LEAST * most * (1.0 + 1e-3 * most)  # noise below which V is singular to rounding, which grows with a sum
     numbers, mean = population.numbers, population.mean
     typical = lengths / rounds
     phi = elasticity if elasticity >= 0.0 else 0.5
@@ -253,7 +258,7 @@ def fit_population(
     level = moment / total if total > _LEAST * size else 0.0  # all objectives weighing alike, how much each
     scale = max(squares / size, 1e-300)  # the mean of (g/‖r‖)²
     first = scale / objectives
-    overall_noise = max(squares - level * moment, _LEAST * squares + 1e-300) / rounds  # around that level
+    overall_noise = max(squares - level * moment, least * squares + 1e-300) / rounds  # around that level
     spread, noise = scale, overall_noise
     bias_mean, bias_spread = 0.0, first * typical
     mean.fill(level)
@@ -313,9 +318,10 @@ def fit_population(
             bias_spread = (max(away, 0.0) + PRIOR_USERS * first * typical) / (max(known, 0.0) + PRIOR_USERS)
         counted = (1.0 - phi) * rounds + phi * directed
         noise = (misfit + PRIOR_USERS * overall_noise) / (max(counted - freedom, 0.0) + PRIOR_USERS)
-        noise = max(noise, _LEAST * scale * typical + 1e-300)
+        noise = max(noise, least * scale * typical + 1e-300)
         determinant = rounds * directed - lengths * inverses
-        if elasticity < 0.0 and -determinant > 1e-9 * rounds * directed:
+        # What a regression that goes through all points leaves over is rounding, and says nothing of φ.
+        if elasticity < 0.0 and -determinant > 1e-9 * rounds * directed and misfit > 1e-9 * squares:
             # The noise's variance as α + β‖r‖²: both kinds of misfit have their expectations in α and β.
             constant = max((plain_misfit * directed - lengths * paper_misfit) / determinant, 0.0)
             slope = max((rounds * paper_misfit - inverses * plain_misfit) / determinant, 0.0) * typical
@@ -347,8 +353,12 @@ def solve_users(
         noise[n] = noise_of(squares, plain[n, 0, 0], population)
 
 
-def empty_population(objectives: int, *, ridge: float = 1.0) -> Population:
-    """Return what is assumed of users before anything was seen: 1/D each, and the paper's weights.
+def empty_population(
+    objectives: int, *, ridge: float = 1.0, level: float | None = None, weight: float | None = None
+) -> Population:
+    """Return what is assumed of users before anything was seen: `level` each, by default 1/D, and the paper's weights.
+
+    weight: their factor ω, by default D.
 
     >>> empty_population(4).mean.tolist()
     [0.25, 0.25, 0.25, 0.25]
@@ -356,7 +366,8 @@ def empty_population(objectives: int, *, ridge: float = 1.0) -> Population:
     if objectives < 1 or not ridge > 0:
         raise InputError(f"expected at least one objective and ridge > 0, got {objectives} and {ridge}")
     population = Population(mean=np.empty(objectives), numbers=np.empty(8))
-    start_population(population, 1.0 / objectives, ridge, float(objectives))
+    first = 1.0 / objectives if level is None else level
+    start_population(population, first, ridge, float(objectives) if weight is None else weight)
     return population
 
 

@@ -113,10 +113,14 @@ def _score_estimated_v(
         i = offer[j]
         if arms.pulls[i] == 0.0:
             scores[j] = np.inf
-        else:
-            variance = _variance(arms, i, users.preference, n, prior, common, dims)
-            bonus = _reward_bonus(arms, i, variance, log_pulls, scale, few)
-            scores[j] = _value(arms, i, users.preference, n, dims) + bonus
+            continue
+        variance = _variance(arms, i, users.preference, n, prior, common, dims)
+        bonus = _reward_bonus(arms, i, variance, log_pulls, scale, few)
+        scores[j] = _value(arms, i, users.preference, n, dims) + bonus
+        # Never so. A loop that may be left is not compiled for several arms at a time, of which the last few would be
+        # rounded otherwise than the rest: arms of which the same was seen would not tie.
+        if scores[j] == -np.inf:
+            break
 
 
 @kernel
@@ -194,6 +198,7 @@ class _Hidden(_Spread):
             ridge=self.ridge,
             omega=float(objectives),
             first=1.0 / objectives,
+            centred=True,
             shared=self.shared,
             bias=self.bias,
             elasticity=self.elasticity,

@@ -182,8 +182,10 @@ def spread_for(policy: Policy, objectives: int) -> Spread | None:
     """Return how the trial loop estimates preferences for a policy that reads the spread, and None for the others."""
     estimate = policy.estimate(objectives)
     if not policy.reads_spread:
-        if estimate.shared or estimate.non_negative:
-            raise InputError(f"{policy.id}: a shared or non-negative estimate needs the class attribute reads_spread")
+        if estimate.centred or estimate.shared or estimate.non_negative:
+            raise InputError(
+                f"{policy.id}: a centred, shared or non-negative estimate needs the class attribute reads_spread"
+            )
         return None
     return Spread(
         shared=estimate.shared,
