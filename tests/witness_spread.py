@@ -130,7 +130,7 @@ def non_negative(belief: Belief) -> Floats:
 
 
 def fit(users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: float | None) -> Prior | None:
-    """Ten of MacKay's steps over all users; None where no round says anything."""
+    """Ten of Newton's and MacKay's steps over all users; None where no round says anything."""
     lengths = np.concatenate([rounds.lengths for rounds in users])
     inverses = np.concatenate([rounds.inverse_lengths for rounds in users])
     count, directed = len(lengths), int(np.sum(inverses > 0.0))
@@ -184,8 +184,12 @@ def fit(users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: flo
         trace = sum(float(belief.variances[int(bias) :].sum()) for belief in beliefs)
         freedom = len(active) * objectives - now.ridge * trace
         # m and τ²: half a user's worth of `level`, one user's worth of `first`.
-        mean = (0.5 * level + centers.sum(axis=0)) / (0.5 + len(active))
         away = float(np.sum((centers - mean) ** 2) + 0.5 * np.sum((mean - level) ** 2))
+        curve = 0.5 * np.eye(objectives) + sum(
+            np.eye(objectives) - now.ridge * np.linalg.inv(belief.gram_factor.T @ belief.gram_factor)
+            for belief in beliefs
+        )
+        mean = mean + np.linalg.solve(curve, np.sum(centers - mean, axis=0) + 0.5 * (level - mean))
         determined = max(len(active) * objectives - now.ridge * trace, 0.0) / objectives
         spread = (away / objectives + first) / (determined + 1.0)
         if now.bias_ridge is not None:
@@ -282,7 +286,7 @@ def reward_bonus(q: Question, arm: int, c: Floats) -> float:
     """ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ²/N_i)."""
     count, total = len(pulls_of(q, arm)), sum(len(pulls_of(q, other)) for other in q.offer)
     error = math.sqrt((1.0 + q.settings["few_pulls"] / count) * variance_along(q, arm, c) / count)
-    return float(q.settings["reward_scale"]) * math.log(total / count) * error
+    return float(q.settings["reward_scale"] * math.log(total / count) * error)
 
 
 def same_history(q: Question, i: int, j: int) -> bool:
@@ -315,7 +319,7 @@ def prucb_hp_v(q: Question) -> Verdict:
         mean = reward_mean(q, arm)
         length = belief.length(mean)
         bonus = q.settings["preference_scale"] * math.log(1.0 + q.t * length**2) * math.sqrt(noise) * length
-        return float(c @ mean) + reward_bonus(q, arm, c) + bonus
+        return float(c @ mean + reward_bonus(q, arm, c) + bonus)
 
     return verdict(q, [score(arm) for arm in q.offer], rounding(q))
 

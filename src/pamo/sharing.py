@@ -223,6 +223,25 @@ def _misfit(moments: Floats, row: int, bias: float, preference: Floats, dims: An
     return float(max(total, 0.0))
 
 
+@inlined
+def _solve(matrix: Floats, right: Floats, dims: Any) -> None:
+    """Write the solution over the right side; the matrix is symmetric, its lower triangle is overwritten."""
+    objectives = count_of(dims)
+    for d in range(objectives):
+        for e in range(d + 1):
+            entry = matrix[d, e]
+            for k in range(e):
+                entry -= matrix[d, k] * matrix[e, k]
+            matrix[d, e] = math.sqrt(max(entry, _LEAST)) if d == e else entry / matrix[e, e]
+        for e in range(d):
+            right[d] -= matrix[d, e] * right[e]
+        right[d] /= matrix[d, d]
+    for d in range(objectives - 1, -1, -1):
+        for e in range(d + 1, objectives):
+            right[d] -= matrix[e, d] * right[e]
+        right[d] /= matrix[d, d]
+
+
 @kernel
 def fit_population(
     population: Population, plain: Floats, weighted: Floats, with_bias: bool, elasticity: float, dims: Any
@@ -263,11 +282,12 @@ def fit_population(
     bias_mean, bias_spread = 0.0, first * typical
     mean.fill(level)
     preference, root = np.empty((1, objectives)), np.zeros((objectives, objectives))
-    room, sums = np.empty((3, objectives)), np.empty(objectives)
+    room, sums, curve = np.empty((3, objectives)), np.empty(objectives), np.empty((objectives, objectives))
     for _ in range(ITERATIONS):
         numbers[RIDGE], numbers[PLAIN], numbers[PAPER] = noise / spread, one, two
         numbers[BIAS_RIDGE], numbers[BIAS_MEAN] = (noise / bias_spread if with_bias else -1.0), bias_mean
         sums.fill(0.0)
+        curve.fill(0.0)
         active, sizes, traces, misfit, freedom = 0.0, 0.0, 0.0, 0.0, 0.0
         plain_misfit, paper_misfit, biases, bias_squares, bias_traces = 0.0, 0.0, 0.0, 0.0, 0.0
         for n in range(users):
@@ -279,8 +299,11 @@ def fit_population(
             for d in range(objectives):
                 sums[d] += preference[0, d]
                 sizes += preference[0, d] * preference[0, d]
+                curve[d, d] += 1.0
                 for e in range(d + 1):
                     trace += root[d, e] * root[d, e]
+                    for k in range(d, objectives):
+                        curve[d, e] -= numbers[RIDGE] * root[k, d] * root[k, e]
             freedom += objectives - numbers[RIDGE] * trace
             traces += trace
             if with_bias:
@@ -306,9 +329,14 @@ def fit_population(
             paper_misfit += own_paper
         distance = sizes
         for d in range(objectives):
-            mean[d] = (PRIOR_LEVELS * level + sums[d]) / (PRIOR_LEVELS + active)
             distance += mean[d] * (active * mean[d] - 2.0 * sums[d]) + PRIOR_LEVELS * (mean[d] - level) ** 2
-        # MacKay's steps, by the number of well-determined entries: they get in ten where those of an EM take hundreds.
+            sums[d] += PRIOR_LEVELS * level - (PRIOR_LEVELS + active) * mean[d]
+            curve[d, d] += PRIOR_LEVELS
+        _solve(curve, sums, dims)
+        for d in range(objectives):
+            mean[d] += sums[d]
+        # Newton's step for m, and MacKay's for τ² and σ² by the number of well-determined entries: they get in ten where
+        # an EM's take hundreds.
         known = active - numbers[RIDGE] * traces / objectives
         spread = (max(distance, 0.0) / objectives + PRIOR_USERS * first) / (max(known, 0.0) + PRIOR_USERS)
         if with_bias:

@@ -141,9 +141,9 @@ def asked(tables: Mapping[str, Table]) -> list[tuple[str, float, float]]:
     for mode, base in (("stated", "prucb-up"), ("known", "prucb-kp")):
         (share,) = tables[mode].where(policy=f"recommended-{mode}")["share"]
         lines.append((f"share of {base}'s regret, {mode} preference", float(share), 0.1))
-    for row in tables["long"].where(policy="recommended").rows():
-        lines.append((f"growth in the second half of a long run: {row['setting']}", row["growth"], 0.15))
-        lines.append((f"trials of that run in which regret grows linearly: {row['setting']}", row["linear"], 0.0))
+    (long, *_) = tables["long"].where(policy="recommended").rows()
+    lines.append((f"growth in the second half of a long run: {long['setting']}", long["growth"], 0.15))
+    lines.append((f"trials of that run in which regret grows linearly: {long['setting']}", long["linear"], 0.0))
     (newcomer, *_) = tables["newcomers"].where(policy="recommended").rows()
     lines.append(
         (f"a newcomer's regret over that of one who starts at 1/D: {newcomer['setting']}", newcomer["share"], 0.5)

@@ -233,7 +233,7 @@ class PrucbHpV(_Hidden):
 
     reward_scale: float = 0.45
     few_pulls: float = 1.0
-    preference_scale: float = 0.35
+    preference_scale: float = 0.4
 
     def __post_init__(self) -> None:
         super().__post_init__()
