@@ -263,8 +263,13 @@ def hidden(q: Question) -> tuple[Floats, Belief, float]:
 def rounding(q: Question) -> float:
     """How far rounding may move a user's ĉ: with one round of one user alone, noise and λ are as good as 0."""
     prior = prior_of(q)
-    belief = believe(rounds_of(q.earlier, q.user, q.objectives), prior)
-    return 1e-14 * max(float(np.linalg.cond(belief.factor)) ** 2, prior.signal)
+    rounds = rounds_of(q.earlier, q.user, q.objectives)
+    belief = believe(rounds, prior)
+    conditioning = 1e-14 * max(float(np.linalg.cond(belief.factor)) ** 2, prior.signal)
+    # Where a regression leaves nothing over, what is kept of it is rounding, and a score has its root.
+    signal = float(np.sum(prior.weights(rounds) * rounds.overall**2) + prior.ridge * np.sum(prior.mean**2))
+    nothing_left = belief.squares <= 1e-12 * signal
+    return conditioning + (1e-7 * math.sqrt(signal) if nothing_left else 0.0)
 
 
 def variance_along(q: Question, arm: int, c: Floats) -> float:

@@ -335,8 +335,8 @@ def fit_population(
         _solve(curve, sums, dims)
         for d in range(objectives):
             mean[d] += sums[d]
-        # Newton's step for m, and MacKay's for τ² and σ² by the number of well-determined entries: they get in ten where
-        # an EM's take hundreds.
+        # Newton's step for m, and MacKay's for τ² and σ² by the number of well-determined entries: they get in ten
+        # where an EM's take hundreds.
         known = active - numbers[RIDGE] * traces / objectives
         spread = (max(distance, 0.0) / objectives + PRIOR_USERS * first) / (max(known, 0.0) + PRIOR_USERS)
         if with_bias:
