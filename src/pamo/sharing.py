@@ -38,7 +38,7 @@ PRIOR_SAMPLES = 10.0
 NOISE_ROUNDS = 3.0
 """How many rounds' worth the noise that all users have in common counts for one of them."""
 _LEAST = 1e-12
-_SWEEPS = 100
+_SWEEPS = 1000
 
 
 class Population(NamedTuple):
@@ -107,7 +107,7 @@ def _hold_positive(preference: Floats, n: int, root: Floats, room: Floats, dims:
                 for k in range(max(d, e), objectives):
                     along += root[k, d] * root[k, e]
                 preference[n, e] += step * along
-        if moved <= _LEAST * size:
+        if moved <= 1e-3 * _LEAST * size:
             break
     for d in range(objectives):
         preference[n, d] = max(preference[n, d], 0.0)
