@@ -11,21 +11,22 @@ from pamo.experiments.grid import exponent, run_grid, slopes
 from pamo.experiments.paper.regret import PREFERENCE_FREE, cells_of, describe_finals
 from pamo.experiments.study import Claim, Drawing, Finding, Progress, Study, judge_share
 from pamo.experiments.tables import Table, Tables
-from pamo.policies import available
 from pamo.simulation import summarize
 from pamo.simulation.plot import STYLES
 from pamo.theory import preference_free_slope
 
 AWARE = ("prucb-hp", "prucb-up", "prucb-kp")
+POLICIES = (*AWARE, *PREFERENCE_FREE, "oful", "ucb", "moss", "ucb-per-user", "greedy")
+"""The paper's, its competitors, and the two that it leaves out."""
 _EXACT, _NOISY = "fixed rewards and preferences", "with the experiments' noise"
 
 _FIXED = conflict().settings
 CELLS = [
-    {"cell": _EXACT, "environment": _FIXED, "policies": list(available())},
+    {"cell": _EXACT, "environment": _FIXED, "policies": list(POLICIES)},
     {
         "cell": _NOISY,
         "environment": _FIXED | {"reward_variance": 0.01, "preference_variance": 0.5},
-        "policies": list(available()),
+        "policies": list(POLICIES),
     },
 ]
 
@@ -149,7 +150,7 @@ STUDY = Study(
             draw=lambda tables: draw_curves(
                 tables, cells_of(tables), (*AWARE, "ucb-per-user", "oful", "ucb", *PREFERENCE_FREE), columns=2, log=True
             ),
-            describe=lambda tables: describe_finals(tables, cells_of(tables), available()),
+            describe=lambda tables: describe_finals(tables, cells_of(tables), POLICIES),
             twin=_twin,
         ),
         Drawing(
