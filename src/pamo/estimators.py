@@ -307,7 +307,7 @@ def biases(users: UserStatistics, preference: npt.ArrayLike, population: Populat
     >>> shared = Estimate(kind=Kind.RIDGE, shared=True, bias=True)
     >>> common = common_to(users, shared)
     >>> biases(users, preferences(users, shared, population=common), common).round(2).tolist()
-    [0.35, 0.23]
+    [0.34, 0.23]
     """
     weights = np.asarray(preference, dtype=float)
     if weights.shape != (len(users.rounds), users.objectives):

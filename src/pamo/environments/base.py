@@ -103,9 +103,11 @@ class Environment:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings by name, as plain values."""
+        """The settings by name, as plain values; newcomers only where there are any."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         values["arms"] = self.arm_count
+        if not self.newcomers:
+            del values["newcomers"], values["arrival"]
         return {"id": self.id} | values
 
 
