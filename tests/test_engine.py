@@ -17,7 +17,7 @@ from pamo.store import MemoryStore, Setup, open_store
 from pamo.store.maintenance import verify
 from tests.engine.worlds import World
 
-HOTELS = ["price: 0..500, lower is better", {"name": "taste", "low": 1, "high": 5}, Objective("quiet")]
+HOTELS: list[Any] = ["price: 0..500, lower is better", {"name": "taste", "low": 1, "high": 5}, Objective("quiet")]
 GOOD = {"price": 100.0, "taste": 4.0, "quiet": 0.5}
 
 
