@@ -213,8 +213,8 @@ def test_new_arms_in_an_offer_are_refused_unless_accepted(engine: Engine) -> Non
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ({"user": 3}, "user's id as text"),
-        ({"user": ""}, "user's id as text"),
+        ({"user": 3}, "a user of 1 to 256 characters"),
+        ({"user": "\ud800"}, "a user of 1 to 256 characters"),
         ({"user": "u" * 300}, "1 to 256 characters"),
         ({"user": "ann", "arms": []}, "at least one arm"),
         ({"user": "ann", "arms": "A"}, "a list of ids"),

@@ -100,10 +100,11 @@ class Decider:
             out, picks = room
             with store.lock:
                 self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics)
-                row = tuple(out[0].tolist())
-                if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
+            row = tuple(out[0].tolist())
+            if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
+                with store.lock:
                     self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics)
-                    row = tuple(out[0].tolist())
+                row = tuple(out[0].tolist())
             ids = table.ids
             chosen = (ids[picks.item(0)],) if ranked == 1 else tuple(ids[i] for i in picks[0].tolist())
         return self._event(user, chosen, row, plan, ids, offered, k, preference, key)

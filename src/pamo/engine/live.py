@@ -82,7 +82,8 @@ class Engine:
                 )
             self._decider = Decider(self._store, policy, seed, draws, clock)
         except BaseException:
-            self.close()
+            if self._owns_store:
+                self._store.close()
             raise
         names = self._decider.names
         self._lessons = (*(f"arm: {name}" for name in names), "arm: overall", "preference")
@@ -270,6 +271,7 @@ class Engine:
 
     def close(self) -> None:
         """Let go of the store, if the engine opened it. Closing twice is fine."""
+        self._decider.prior.wait()
         if self._owns_store:
             self._store.close()
 

@@ -11,6 +11,7 @@ import numpy as np
 from pamo.engine.kernels import Floats
 from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
 from pamo.store import Outcome, Receipt
+from pamo.store.rules import check_text
 
 
 @dataclass(slots=True)
@@ -40,8 +41,7 @@ def as_request(given: Any) -> Request:
 
 def check_user(user: Any) -> None:
     """Raise `InputError` unless this may be a user."""
-    if type(user) is not str or not user:
-        raise InputError(f"expected a user's id as text, got {user!r:.80}")
+    check_text(user, "a user")
 
 
 def weights_in(preference: Mapping[str, float], names: Sequence[str]) -> Floats:
