@@ -55,13 +55,14 @@ def choose_hidden(
     views = arm_views(state, len(counts), count_of(dims))
     refresh(state, views, moments, overall_pulls, counts, rewards, offers, dims)
     arms, user = views[3], user_views(work, count_of(dims))
-    users, sure = user[4], user[5]
+    users = user[4]
     run = Run(numbers[MEAN + count_of(dims) + 8 :], stream, scratch)
     for n in range(len(out)):
         offer = offers[starts[n] : starts[n + 1]]
         t = read_user(sums, stated, known, n, numbers, user, dims)
         _HIDDEN(scores[0], offer, 0, t, arms, users, run, dims)
-        _HIDDEN(scores[1], offer, 0, t, arms, sure, run, dims)
+        # The same without the preference bonus, of which V⁻¹ = 0 would leave nothing: its first numbers are the same.
+        _ESTIMATED(scores[1], offer, 0, t, arms, users, run, dims)
         write(out, picks, n, offer, arms, users, scores, state, stream, dims)
 
 

@@ -87,7 +87,6 @@ class Engine:
             raise
         names = self._decider.names
         self._lessons = (*(f"arm: {name}" for name in names), "arm: overall", "preference")
-        self._left_out: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
@@ -292,16 +291,19 @@ class Engine:
         return made
 
     def _feedback(self, decision_id: str, receipt: Receipt) -> Feedback:
-        outcome = receipt.outcome
-        if outcome is not Outcome.RECORDED and outcome is not Outcome.DUPLICATE:
+        outcome, made, learned = receipt.outcome, receipt.decision, receipt.learned
+        if outcome is Outcome.RECORDED:
+            status = "recorded"
+            if made is not None and made.user is not None:
+                self._decider.prior.note(made.user)
+        elif outcome is Outcome.DUPLICATE:
+            status = "duplicate"
+        else:
             raise refusal(receipt)
-        if receipt.decision is not None and receipt.decision.user is not None:
-            self._decider.prior.note(receipt.decision.user)
-        learned = receipt.learned
-        left_out = self._left_out.get(learned)
-        if left_out is None:
-            left_out = self._left_out[learned] = tuple(one for one in self._lessons if one not in learned)
-        return Feedback(decision_id, outcome.value, learned, left_out)
+        missing: tuple[str, ...] = ()
+        if len(learned) < len(self._lessons):
+            missing = tuple(one for one in self._lessons if one not in learned)
+        return Feedback(decision_id, status, learned, missing)
 
     def _add_new(self, arms: Iterable[str]) -> None:
         rows = self._store.arms().rows

@@ -34,7 +34,7 @@ class Prior:
 
     def note(self, user: str) -> None:
         """Remember a user who has given feedback, if the user is one of the sample."""
-        if crc32(user.encode()) < self._limit and user not in self._users:
+        if user not in self._users and crc32(user.encode()) < self._limit:
             with self._changing:
                 self._users.add(user)
                 while len(self._users) > SAMPLE:
