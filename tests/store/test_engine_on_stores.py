@@ -37,3 +37,17 @@ def test_workers_on_one_database_learn_from_one_another(postgres_url: Callable[[
     with open_store(url) as store:  # the workers' own view of the arms may be half a second old
         assert verify(store).ok
         assert store.arms().statistics.pulls.sum() == 12 * len(world.users) + 1
+
+
+def test_one_users_row_is_the_same_as_among_many(home: Home) -> None:
+    world = World(users=3, seed=32)
+    store = home.open(Setup(tuple(map(Objective, world.names))))
+    with world.engine(store=store) as engine:
+        world.play(engine, 2, "stated")
+        world.answer(engine, engine.decide("u1"))
+        engine.erase_user("u2")
+        for user in ("u0", "u1", "u2", "nobody"):
+            with store.lock:
+                one, many = store.user_row(user), store.user_rows([user])
+                assert [rows.tolist() for rows in one] == [rows.tolist() for rows in many]
+        assert store.user_row("u1")[0][0, 0] == 3
