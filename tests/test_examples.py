@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from examples import compare, own_policy, statistics_by_hand
+from examples import compare, engine_in_a_shop, own_policy, statistics_by_hand
 from pamo import environments, policies, simulate
 from pamo.errors import InputError
 from pamo.statistics import ArmStatistics, UserStatistics
@@ -83,6 +83,14 @@ def test_statistics_by_hand_merges_and_decides(capsys):
     assert "pulls: {'Anchor': 2, 'Bristol': 2, 'Central': 2}" in out
     assert re.search(r"Ada cares about\n  price .*\n.*\n.*\n.*\n  next: Anchor", out)
     assert re.search(r"Ben cares about\n.*\n.*\n  comfort .*\n.*\n  next: Central", out)
+
+
+def test_engine_in_a_shop_learns_who_likes_what(capsys):
+    engine_in_a_shop.main(["--visits", "40"])
+    out = capsys.readouterr().out
+    assert re.search(r"^Ada .*gets Anchor Inn \d+ times of the last 10", out, re.MULTILINE)
+    assert re.search(r"^Ben .*gets Central \d+ times of the last 10", out, re.MULTILINE)
+    assert "front: " in out
 
 
 def test_the_two_shops_sums_add_up_to_one_shops():

@@ -14,8 +14,19 @@
 
 from pamo import environments, policies
 from pamo._version import __version__
+from pamo.engine import Engine
 from pamo.errors import InputError, PamoError
 from pamo.policies import recommended
 from pamo.simulation import Result, simulate
 
-__all__ = ["InputError", "PamoError", "Result", "__version__", "environments", "policies", "recommended", "simulate"]
+__all__ = [
+    "Engine",
+    "InputError",
+    "PamoError",
+    "Result",
+    "__version__",
+    "environments",
+    "policies",
+    "recommended",
+    "simulate",
+]

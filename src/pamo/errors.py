@@ -22,6 +22,18 @@ class StoreError(PamoError):
     """A store cannot be opened, read or written: nothing that it was asked to record meanwhile is acknowledged."""
 
 
+class UnknownDecisionError(PamoError, LookupError):
+    """There is no decision of that id, or none any more."""
+
+
+class ExpiredDecisionError(PamoError):
+    """A feedback came too late for its decision, and was not counted."""
+
+
+class ConflictError(PamoError):
+    """Something else was recorded before, as the feedback to the same decision or under the same key."""
+
+
 class MissingExtraError(PamoError, ImportError):
     """A feature needs a package that the light core does not install."""
 

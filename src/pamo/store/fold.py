@@ -148,6 +148,8 @@ class Fold:
         """For each user's row the row of the preferences stated, −1 where there is none."""
         self.stated_sums = Rows(stated_width(self.objectives))
         self._nobody = np.zeros((0, self.user_sums.width))
+        self._no_sums = np.zeros((1, self.user_sums.width))
+        self._no_stated = np.zeros((1, self.stated_sums.width))
         self._table: Arms | None = None
 
     def apply(self, event: Event, sequence: int = 0) -> None:
@@ -201,6 +203,18 @@ class Fold:
                 if (own := self.stated_rows[row]) >= 0:
                     stated[place] = self.stated_sums.chunks[own >> 16][own & 0xFFFF]
         return sums, stated
+
+    def user_row(self, user: str) -> tuple[Floats, Floats]:
+        """Return one user's rows without copying them, since rows stay where they are: zeros for who is not known."""
+        row = self.user_names.find(user)
+        if row < 0:
+            return self._no_sums, self._no_stated
+        own, place = self.stated_rows[row], row & 0xFFFF
+        sums = self.user_sums.chunks[row >> 16][place : place + 1]
+        if own < 0:
+            return sums, self._no_stated
+        place = own & 0xFFFF
+        return sums, self.stated_sums.chunks[own >> 16][place : place + 1]
 
     def _observe(self, event: FeedbackGiven) -> None:
         self.feedbacks += 1

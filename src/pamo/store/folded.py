@@ -24,6 +24,11 @@ class FoldedStore(Store):
         with self.lock:
             return self._fold.user_rows(ids)
 
+    def user_row(self, user: str) -> tuple[Floats, Floats]:
+        """Return views of one user's sums."""
+        with self.lock:
+            return self._fold.user_row(user)
+
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""
         with self.lock:

@@ -45,7 +45,7 @@ class Ledger:
                 assert entry is not None  # otherwise it was judged unknown
                 whole = completed(event, entry.decision)
                 entry.feedback, entry.feedback_sequence = whole, sequence
-                return Receipt(Outcome.RECORDED, sequence, self._scales.learned(whole)), whole
+                return Receipt(Outcome.RECORDED, sequence, self._scales.learned(whole), entry.decision), whole
             if receipt.outcome is Outcome.DUPLICATE and entry is not None and entry.feedback is not None:
                 receipt.learned = self._scales.learned(entry.feedback)
             return receipt, None

@@ -52,7 +52,7 @@ def check_setup(setup: Setup) -> None:
         raise InputError("expected at least one objective, got none: name what arms are scored on")
     names = [objective.name for objective in setup.objectives]
     for objective in (*setup.objectives, setup.overall):
-        _check_text(objective.name, "an objective's name")
+        check_text(objective.name, "an objective's name")
         if not (_is_number(objective.low) and _is_number(objective.high) and objective.low < objective.high):
             raise InputError(
                 f"expected the scale of {objective.name!r} to go from a lower to a higher finite number, "
@@ -60,6 +60,19 @@ def check_setup(setup: Setup) -> None:
             )
     if len(set(names)) < len(names) or "overall" in names:
         raise InputError(f"expected objectives of different names, none of them 'overall', got {', '.join(names)}")
+
+
+def check_text(value: Any, what: str) -> None:
+    """Raise `InputError` unless this may be an id, a name or a key."""
+    if type(value) is str and 0 < len(value) <= LONGEST:
+        if value.isascii() and "\0" not in value:
+            return
+        try:
+            if b"\0" not in value.encode():  # PostgreSQL has no NUL, and no database has half a surrogate pair
+                return
+        except UnicodeEncodeError:
+            pass
+    raise InputError(f"expected {what} of 1 to {LONGEST} characters, none of them NUL, got {value!r:.80}")
 
 
 class Checker:
@@ -84,29 +97,29 @@ class Checker:
         elif isinstance(event, ArmAdded | ArmRetired | UserErased):
             _check_time(event.at)
             if isinstance(event, UserErased):
-                _check_text(event.user, "a user")
+                check_text(event.user, "a user")
             else:
-                _check_text(event.arm, "an arm")
+                check_text(event.arm, "an arm")
             if isinstance(event, ArmAdded):
-                _check_text(event.name, "an arm's name")
+                check_text(event.name, "an arm's name")
         else:
             raise InputError(f"expected an event of the journal, got {event!r}")
 
     def _check_decision(self, event: DecisionMade) -> None:
-        _check_text(event.id, "a decision's id")
-        _check_text(event.user, "a user")
+        check_text(event.id, "a decision's id")
+        check_text(event.user, "a user")
         _check_time(event.at)
         if event.key is not None:
-            _check_text(event.key, "a key")
+            check_text(event.key, "a key")
         if not event.arms:
             raise InputError(f"expected at least one chosen arm in decision {event.id}, got none")
         for arm in event.arms:
-            _check_text(arm, "an arm")
+            check_text(arm, "an arm")
         if event.preference is not None:
             self._check_preference(event.preference)
 
     def _check_feedback(self, event: FeedbackGiven) -> None:
-        _check_text(event.decision, "a decision's id")
+        check_text(event.decision, "a decision's id")
         _check_time(event.at)
         bounds = self._bounds
         try:
@@ -213,18 +226,6 @@ def redacted(event: DecisionMade | FeedbackGiven) -> DecisionMade | FeedbackGive
     if isinstance(event, DecisionMade):
         return replace(event, user=None, key=None, preference=None, explanation=None)
     return replace(event, user=None, preference=None)
-
-
-def _check_text(value: Any, what: str) -> None:
-    if type(value) is str and 0 < len(value) <= LONGEST:
-        if value.isascii() and "\0" not in value:
-            return
-        try:
-            if b"\0" not in value.encode():  # PostgreSQL has no NUL, and no database has half a surrogate pair
-                return
-        except UnicodeEncodeError:
-            pass
-    raise InputError(f"expected {what} of 1 to {LONGEST} characters, none of them NUL, got {value!r:.80}")
 
 
 def _check_time(value: Any) -> None:

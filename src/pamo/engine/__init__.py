@@ -1,0 +1,31 @@
+"""Decide and take feedback: `Engine`, and what it answers."""
+
+from pamo.engine.answers import (
+    Arm,
+    ArmScore,
+    Decision,
+    Estimate,
+    Explanation,
+    Feedback,
+    FrontArm,
+    Preference,
+    Weight,
+)
+from pamo.engine.live import Engine
+from pamo.engine.requests import Request
+from pamo.store import Objective
+
+__all__ = [
+    "Arm",
+    "ArmScore",
+    "Decision",
+    "Engine",
+    "Estimate",
+    "Explanation",
+    "Feedback",
+    "FrontArm",
+    "Objective",
+    "Preference",
+    "Request",
+    "Weight",
+]

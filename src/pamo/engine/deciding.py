@@ -1,0 +1,263 @@
+"""Decides: which policy for which request, which arms are on offer, and one compiled call for one user or for many."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pamo.engine.explaining import details
+from pamo.engine.kernels import PROPENSITY, SEEN, Floats, Ints
+from pamo.engine.plans import Chooser, Plan, blank
+from pamo.engine.prior import Prior
+from pamo.engine.requests import Request, check_user, weights_in
+from pamo.errors import InputError, unknown_name
+from pamo.estimators import Kind
+from pamo.policies import Policy, recommended
+from pamo.policies.registry import parse
+from pamo.sharing import Population
+from pamo.store import Arms, DecisionMade, Store
+from pamo.streams import POLICY, stream_for
+
+OFFERS = 10_000
+"""Offers whose rows are remembered."""
+
+Offer = tuple[tuple[str, ...] | None, Ints, Ints]
+"""The ids as the journal keeps them, the arms' rows, and where they begin and end: (0, their number)."""
+
+
+_ids: list[str] = []
+os.register_at_fork(after_in_child=_ids.clear)  # two processes must not give out the same
+
+
+def new_id() -> str:
+    """Return 96 random bits; they are drawn many at a time, since each system call takes half a microsecond."""
+    try:
+        return _ids.pop()
+    except IndexError:
+        text = os.urandom(256 * 12).hex()
+        _ids.extend(text[place : place + 24] for place in range(24, len(text), 24))
+        return text[:24]
+
+
+class Decider:
+    """Makes decisions from a store's sums; one at a time, whichever thread asks."""
+
+    def __init__(
+        self, store: Store, policy: str | Policy, seed: int | None, draws: int, clock: Callable[[], float]
+    ) -> None:
+        if seed is None:
+            seed = int.from_bytes(os.urandom(7), "big")
+        if type(seed) is not int or not 0 <= seed < 2**63:
+            raise InputError(f"expected a seed from 0 to 2^63 − 1, or none, got {seed!r}")
+        if type(draws) is not int or draws < 1:
+            raise InputError(f"expected draws to be a whole number from 1 on, got {draws!r}")
+        self._store = store
+        self._clock = clock
+        self._lock = threading.RLock()
+        self.names = tuple(one.name for one in store.setup.objectives)
+        count = len(self.names)
+        self.hidden, self.stated, self.known = _plans(policy, count, draws)
+        # What is reported of users, and shared by them, is the policy's own estimate where it has a shared one.
+        self.estimate = self.hidden.estimate if self.hidden.shared else recommended().estimate(count)
+        self.prior = Prior(store, self.estimate)
+        self._chooser = Chooser(count, stream_for(seed, 0, POLICY))
+        self._unknown = np.full((1, count), np.nan)
+        self._table: Arms | None = None
+        self._offers: dict[tuple[str, ...] | None, Offer] = {}
+        self._blanks: dict[int, tuple[Floats, Ints]] = {}
+        self.refit()
+
+    def refit(self) -> None:
+        """Fit what users have in common to their sums as they are now."""
+        self.prior.fit()
+        self._use(self.prior.population)
+
+    def choose(
+        self,
+        user: str,
+        arms: Sequence[str] | None = None,
+        preference: Mapping[str, float] | None = None,
+        k: int = 1,
+        key: str | None = None,
+    ) -> DecisionMade:
+        """Decide for one user, and return the event to be recorded."""
+        check_user(user)
+        store = self._store
+        sums, stated = store.user_row(user)
+        known = self._unknown if preference is None else weights_in(preference, self.names)
+        plan = self._plan(preference is not None, stated.item(0) > 0.0)
+        with self._lock:
+            table = self._newest()
+            offered, offer, starts = self._offer(table, arms)
+            ranked = _ranked(k, len(offer))
+            room = self._blanks.get(ranked)
+            if room is None:
+                room = self._blanks[ranked] = blank(1, len(self.names), ranked)
+            out, picks = room
+            with store.lock:
+                self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics)
+            row = tuple(out[0].tolist())
+            if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
+                with store.lock:
+                    self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics)
+                row = tuple(out[0].tolist())
+            ids = table.ids
+            chosen = (ids[picks.item(0)],) if ranked == 1 else tuple(ids[i] for i in picks[0].tolist())
+        return self._event(user, chosen, row, plan, ids, offered, k, preference, key)
+
+    def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
+        """Decide for many, with one compiled call for each policy and k among them."""
+        for one in requests:
+            check_user(one.user)
+        sums, stated = self._store.user_rows([one.user for one in requests])
+        preferences = [one.preference for one in requests]
+        known = np.empty((len(requests), len(self.names)))
+        for n, preference in enumerate(preferences):
+            known[n] = np.nan if preference is None else weights_in(preference, self.names)
+        events: dict[int, DecisionMade] = {}
+        with self._lock:
+            table = self._newest()
+            groups: dict[tuple[Plan, int], list[int]] = {}
+            offers = [self._offer(table, one.arms) for one in requests]
+            for n, one in enumerate(requests):
+                plan = self._plan(one.preference is not None, stated[n, 0] > 0.0)
+                groups.setdefault((plan, _ranked(one.k, len(offers[n][1]))), []).append(n)
+            for (plan, k), members in groups.items():
+                out, picks = blank(len(members), len(self.names), k)
+                rows = [offers[n][1] for n in members]
+                starts = np.zeros(len(members) + 1, dtype=np.int64)
+                np.cumsum([len(row) for row in rows], out=starts[1:])
+                arguments = (plan, out, picks, np.concatenate(rows), starts, sums[members], stated[members])
+                for _ in range(2):
+                    with self._store.lock:
+                        self._chooser.choose(*arguments, known[members], table.statistics)
+                    if not (plan.shared and self.prior.renew(float(out[0, SEEN]), self._use)):
+                        break
+                for n, row, picked in zip(members, out.tolist(), picks.tolist(), strict=True):
+                    one, chosen = requests[n], tuple(table.ids[i] for i in picked)
+                    events[n] = self._event(
+                        one.user,
+                        chosen,
+                        tuple(row),
+                        plan,
+                        table.ids,
+                        offers[n][0],
+                        one.k,
+                        one.preference,
+                        one.key,
+                    )
+        return [events[n] for n in range(len(requests))]
+
+    def _event(
+        self,
+        user: str,
+        chosen: tuple[str, ...],
+        row: tuple[float, ...],
+        plan: Plan,
+        ids: Sequence[str],
+        offered: tuple[str, ...] | None,
+        k: int,
+        preference: Mapping[str, float] | None,
+        key: str | None,
+    ) -> DecisionMade:
+        return DecisionMade(
+            new_id(),
+            user,
+            chosen,
+            row[PROPENSITY],
+            plan.label,
+            self._clock(),
+            offered,
+            k,
+            preference,
+            key,
+            details(row, chosen[0], ids, len(self.names)),
+        )
+
+    def _use(self, prior: Population) -> None:
+        with self._lock:
+            if self.hidden.shared:
+                self.hidden.use(prior)
+
+    def _plan(self, is_known: bool, has_stated: bool) -> Plan:
+        if is_known:
+            plan = self.known
+            if plan.kind != Kind.KNOWN:
+                raise InputError(
+                    f"{plan.policy.id} does not read a preference given with a decision: leave it out, or use "
+                    "the policy 'recommended', which does"
+                )
+            return plan
+        plan = self.stated if has_stated else self.hidden
+        if plan.kind == Kind.KNOWN:
+            raise InputError(f"{plan.policy.id} needs the user's preference with each decision: pass preference=…")
+        return plan
+
+    def _newest(self) -> Arms:
+        """Return the arms, and start over if they are others than before."""
+        table = self._store.arms()
+        if self._table is None or table.version != self._table.version:
+            self._chooser.take(len(table.ids))
+            self._offers.clear()
+        self._table = table
+        return table
+
+    def _offer(self, table: Arms, arms: Sequence[str] | None) -> Offer:
+        """Return an offer; all active arms where none is given."""
+        ids = None if arms is None else _checked(arms)
+        offer = self._offers.get(ids)
+        if offer is None:
+            if ids is None:
+                rows = np.flatnonzero(table.active)
+                if not len(rows):
+                    raise InputError("there is no active arm to choose from: add one with add_arm")
+            else:
+                rows = np.array([_row(table, arm) for arm in ids])
+            places: Ints = rows.astype(np.int64)
+            if len(self._offers) >= OFFERS:
+                self._offers.clear()
+            offer = self._offers[ids] = (ids, places, np.array([0, len(places)]))
+        return offer
+
+
+def _plans(policy: str | Policy, objectives: int, draws: int) -> tuple[Plan, Plan, Plan]:
+    """Return what decides where the preference is hidden, stated, or known."""
+    if isinstance(policy, str) and policy == "recommended":
+        hidden, stated, known = (Plan(recommended(mode), objectives, draws) for mode in ("hidden", "stated", "known"))
+        return hidden, stated, known
+    if isinstance(policy, str):
+        policy = parse(policy)
+    if not isinstance(policy, Policy):
+        raise InputError(f"expected a policy or the name of one, got {policy!r:.80}")
+    plan = Plan(policy, objectives, draws)
+    return plan, plan, plan
+
+
+def _checked(arms: Sequence[str]) -> tuple[str, ...]:
+    given: Any = arms  # callers may not have been type-checked
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(arm, str) for arm in given):
+        raise InputError(f"expected the arms on offer as a list of ids, got {given!r:.80}")
+    if not given:
+        raise InputError("expected at least one arm on offer, got none: leave arms out to offer all that are active")
+    if len(set(given)) < len(given):
+        raise InputError(f"expected each arm once in an offer, got {', '.join(given):.120}")
+    return tuple(given)
+
+
+def _row(table: Arms, arm: str) -> int:
+    row = table.rows.get(arm)
+    if row is None:
+        raise unknown_name("arm", arm, [one for one, on in zip(table.ids, table.active, strict=True) if on][:20])
+    if not table.active[row]:
+        raise InputError(f"arm {arm!r} is retired: leave it out of the offer, or add it again")
+    return row
+
+
+def _ranked(k: int, arms: int) -> int:
+    if type(k) is not int or k < 1:
+        raise InputError(f"expected k to be a whole number from 1 on, got {k!r}")
+    return min(k, arms)

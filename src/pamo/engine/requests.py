@@ -1,0 +1,70 @@
+"""What is asked of the engine, checked; and what a store's receipt says, as an answer or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from pamo.engine.kernels import Floats
+from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
+from pamo.store import Outcome, Receipt
+from pamo.store.rules import check_text
+
+
+@dataclass(slots=True)
+class Request:
+    """What `Engine.decide` takes, for `Engine.decide_many`."""
+
+    user: str
+    arms: Sequence[str] | None = None
+    preference: Mapping[str, float] | None = None
+    k: int = 1
+    key: str | None = None
+
+
+_FIELDS = tuple(field.name for field in fields(Request))
+
+
+def as_request(given: Any) -> Request:
+    """Return the request that a user's id or a mapping stands for."""
+    if isinstance(given, Request):
+        return given
+    if isinstance(given, Mapping):
+        if "user" not in given or not set(given) <= set(_FIELDS):
+            raise InputError(f"expected a request with user and any of {', '.join(_FIELDS[1:])}, got {given!r:.120}")
+        return Request(**given)
+    return Request(given)
+
+
+def check_user(user: Any) -> None:
+    """Raise `InputError` unless this may be a user."""
+    check_text(user, "a user")
+
+
+def weights_in(preference: Mapping[str, float], names: Sequence[str]) -> Floats:
+    """Return a known preference as a row of numbers in the objectives' order."""
+    given: Any = preference
+    if not isinstance(given, Mapping) or len(given) != len(names) or any(name not in given for name in names):
+        raise InputError(f"expected in preference a weight for every objective ({', '.join(names)}), got {given!r:.80}")
+    row = np.empty((1, len(names)))
+    for place, name in enumerate(names):
+        value = given[name]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not abs(value) <= 1e300:
+            raise InputError(f"expected preference.{name} to be a finite number, got {value!r:.80}")
+        row[0, place] = value
+    return row
+
+
+def refusal(receipt: Receipt) -> PamoError:
+    """Return the error that a receipt stands for, of an event that was not recorded."""
+    if receipt.outcome is Outcome.CONFLICT:
+        return ConflictError(f"{receipt.reason}, and it stays as it was")
+    if receipt.outcome is Outcome.EXPIRED:
+        return ExpiredDecisionError(f"{receipt.reason}: nothing was learned")
+    if receipt.reason.startswith("there is no decision"):
+        return UnknownDecisionError(f"{receipt.reason}: give the id of one that was made here")
+    return InputError(receipt.reason)

@@ -1,0 +1,136 @@
+"""The compiled call and the slow way, `policies.scores` on the same sums, agree decision by decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pamo import Engine, policies
+from pamo.engine.kernels import SCAN
+from tests.engine.worlds import World
+
+NAMES = [name for name in policies.available() if name not in ("moss", "s-moss", "ucb-per-user")]
+DRAWN = ("prts", "pareto-ts", "oful")
+
+
+def slow(engine: Engine, policy: policies.Policy, user: str, offer: list[str], preference: Any = None) -> Any:
+    """Return the scores of an offer, worked out from the store's sums."""
+    table = engine.store.arms()
+    known = None if preference is None else [list(preference.values())]
+    return policies.scores(
+        policy,
+        arms=table.statistics.copy(),
+        users=engine.store.users([user]),
+        offer=[table.rows[arm] for arm in offer],
+        known=known,
+        population=engine.population,
+    )
+
+
+def check(engine: Engine, policy: policies.Policy, user: str, offer: list[str], preference: Any = None) -> None:
+    """Decide, and compare the ranking, the propensity and the parts of the score with the slow way."""
+    k = min(3, len(offer))
+    decision = engine.decide(user, arms=offer, preference=preference, k=k)
+    scores = slow(engine, policy, user, offer, preference)
+    ranked = [scores[offer.index(arm)] for arm in decision.arms]
+    np.testing.assert_allclose(ranked, np.sort(scores)[::-1][:k], rtol=1e-9, atol=1e-12)
+    assert decision.propensity == pytest.approx(1.0 / np.sum(scores >= scores.max() - 1e-12))
+    chosen = engine.explain(decision).chosen
+    if chosen is not None:
+        assert chosen.score == pytest.approx(ranked[0], rel=1e-9, abs=1e-12)
+    else:
+        assert policy.estimate(engine.population.mean.size).kind == 0
+
+
+@pytest.mark.parametrize("objectives", [1, 3, 10])
+@pytest.mark.parametrize("mode", ["hidden", "stated", "known"])
+def test_the_recommended_policies_score_as_the_slow_way_does(mode: str, objectives: int) -> None:
+    world = World(objectives=objectives, arms=5, seed=objectives)
+    with world.engine() as engine:
+        for _ in range(12):
+            for user in world.users:
+                offer = world.numbers.permutation(world.arms)[: world.numbers.integers(1, 6)].tolist()
+                known = world.preference(user) if mode == "known" else None
+                hidden = mode == "hidden" or not engine.store.users([user]).stated_count[0]
+                policy = policies.recommended("hidden" if mode != "known" and hidden else mode)
+                check(engine, policy, user, offer, known)
+                world.answer(engine, engine.decide(user, arms=offer, preference=known), stated=mode == "stated")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in (*DRAWN, "prucb-kp", "prucb-kp-v")])
+def test_every_policy_that_does_not_draw_scores_as_the_slow_way_does(name: str) -> None:
+    world, policy = World(seed=3), policies.create(name)
+    with world.engine(policy=name) as engine:
+        for _ in range(8):
+            for user in world.users:
+                offer = world.numbers.permutation(world.arms)[:4].tolist()
+                check(engine, policy, user, offer)
+                world.answer(engine, engine.decide(user, arms=offer), stated=True)
+
+
+@pytest.mark.parametrize("options", ["prucb-hp-v:bias=true", "prucb-hp-v:non_negative=true", "prucb-hp-v:shared=false"])
+def test_the_options_of_the_estimate_hold(options: str) -> None:
+    world = World(seed=4)
+    with world.engine(policy=options) as engine:
+        world.play(engine, 10)
+        for user in [*world.users, "new"]:
+            check(engine, policies.registry.parse(options), user, world.arms)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_policy_that_draws_says_how_likely_its_choice_was(name: str) -> None:
+    world = World(arms=3, seed=5, noise=0.2)
+    with world.engine(policy=name, draws=2000) as engine:
+        world.play(engine, 5)
+        arms, users = engine.store.arms().statistics.copy(), engine.store.users(["u1"])
+        expected = policies.propensities(
+            policies.create(name), arms=arms, users=users, population=engine.population, draws=4000
+        )
+        shares = np.zeros(3)
+        for _ in range(600):
+            decision = engine.decide("u1")
+            row = engine.store.arms().rows[decision.arm]
+            shares[row] += 1 / 600
+            assert decision.propensity == pytest.approx(expected[row], abs=0.06)
+        np.testing.assert_allclose(shares, expected, atol=0.08)
+
+
+def test_more_arms_than_are_looked_at_in_one_call() -> None:
+    world = World(arms=SCAN + 50, users=1, seed=6)
+    with world.engine() as engine:
+        for arm in [*world.arms[-30:], *world.arms[-30:]]:
+            world.answer(engine, engine.decide("u0", arms=[arm]))
+        engine.decide("u0")
+        engine.decide("u0")  # by now each arm was looked at
+        for start in range(SCAN + 20, SCAN + 45, 5):
+            check(engine, policies.recommended(), "u0", world.arms[start : start + 5])
+
+
+def test_an_arm_that_was_not_on_offer_changes_what_all_have_in_common() -> None:
+    world = World(arms=4, users=1, seed=7, noise=0.3)
+    with world.engine() as engine:
+        for _ in range(30):
+            for arm in world.arms:  # after each one: the totals are summed from scratch only now and then
+                world.answer(engine, engine.decide("u0", arms=[arm]))
+                check(engine, policies.recommended(), "u0", ["A0", "A1"])
+
+
+@pytest.mark.parametrize("policy", ["recommended", "greedy"])
+def test_many_at_once_are_as_one_by_one(policy: str) -> None:
+    world = World(users=20, seed=8)
+    with world.engine(policy=policy) as engine:
+        world.play(engine, 6)
+        known = world.preference("u3") if policy == "recommended" else None
+        requests = [
+            {"user": user, "arms": world.arms[n % 3 :], "k": 1 + n % 3, "preference": known if n == 3 else None}
+            for n, user in enumerate(world.users)
+        ]
+        one_by_one = [engine.decide(**request) for request in requests]  # type: ignore[arg-type]
+        at_once = engine.decide_many(requests)
+        assert [(d.user, d.arms, d.policy) for d in at_once] == [(d.user, d.arms, d.policy) for d in one_by_one]
+        assert [d.details for d in at_once] == [d.details for d in one_by_one]
+        assert len({d.id for d in at_once}) == 20
+        assert engine.decide_many([]) == []
+        assert [d.user for d in engine.decide_many(["u1", "nobody"])] == ["u1", "nobody"]

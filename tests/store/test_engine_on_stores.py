@@ -1,0 +1,53 @@
+"""The engine over every kind of store: the same decisions, and workers that learn from one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pamo import Engine
+from pamo.store import Objective, Setup, open_store
+from pamo.store.maintenance import verify
+from tests.engine.worlds import World
+from tests.store.homes import Home
+
+
+def test_an_engine_decides_alike_over_every_store(home: Home) -> None:
+    world, same = World(seed=30), World(seed=30)
+    with world.engine() as reference:
+        expected = world.play(reference, 8)
+        rounds = reference.preference("u0").rounds
+    store = home.open(Setup(tuple(map(Objective, same.names))))
+    with same.engine(store=store) as engine:
+        assert same.play(engine, 8) == expected
+        assert engine.preference("u0").rounds == rounds == 8
+        assert engine.erase_user("u0")
+        assert engine.preference("u0").rounds == 0
+        assert verify(store).ok
+
+
+def test_workers_on_one_database_learn_from_one_another(postgres_url: Callable[[], str]) -> None:
+    url, world = postgres_url(), World(seed=31)
+    with world.engine(store=url) as one, Engine(world.names, store=url, seed=2) as two:
+        for worker in (one, two) * 6:
+            world.play(worker, 1)
+        assert one.preference("u0").rounds == two.preference("u0").rounds == 12
+        decision = one.decide("u1")
+        world.answer(two, decision)  # decided by one, answered by the other
+        assert one.preference("u1").rounds == 13
+    with open_store(url) as store:  # the workers' own view of the arms may be half a second old
+        assert verify(store).ok
+        assert store.arms().statistics.pulls.sum() == 12 * len(world.users) + 1
+
+
+def test_one_users_row_is_the_same_as_among_many(home: Home) -> None:
+    world = World(users=3, seed=32)
+    store = home.open(Setup(tuple(map(Objective, world.names))))
+    with world.engine(store=store) as engine:
+        world.play(engine, 2, "stated")
+        world.answer(engine, engine.decide("u1"))
+        engine.erase_user("u2")
+        for user in ("u0", "u1", "u2", "nobody"):
+            with store.lock:
+                one, many = store.user_row(user), store.user_rows([user])
+                assert [rows.tolist() for rows in one] == [rows.tolist() for rows in many]
+        assert store.user_row("u1")[0][0, 0] == 3
