@@ -88,7 +88,7 @@ def _score_hidden_v(
     for j in range(len(offer)):
         i = offer[j]
         if arms.pulls[i] == 0.0:
-            scores[j] = np.inf
+            scores[j], run.scratch[0, j] = np.inf, 0.0
             continue
         value, square = 0.0, 0.0  # square: ‖r̂‖² in V⁻¹, from the triangle that is kept of it
         for d in range(count_of(dims)):
@@ -98,9 +98,13 @@ def _score_hidden_v(
                 row += 2.0 * users.inverse_gram[n, d, e] * arms.reward_mean[i, e]
             square += arms.reward_mean[i, d] * row
         variance = _variance(arms, i, users.preference, n, prior, common, dims)
-        bonus = _reward_bonus(arms, i, variance, log_pulls, scale, few)
-        square = max(square, 0.0)  # 1/square is how many rounds' worth is known of c in this direction
-        scores[j] = value + bonus + noise * math.log(1.0 + t * square) * math.sqrt(square)
+        scores[j] = value + _reward_bonus(arms, i, variance, log_pulls, scale, few)
+        run.scratch[0, j] = max(square, 0.0)
+    # In a loop of its own: a call of the logarithm amidst the rest costs more than itself. 1/square is how many rounds'
+    # worth is known of c in the direction of r̂.
+    for j in range(len(offer)):
+        square = run.scratch[0, j]
+        scores[j] += noise * math.log(1.0 + t * square) * math.sqrt(square)
 
 
 @kernel
