@@ -72,7 +72,7 @@ class Prior:
             finally:
                 self._thread = None
 
-        self._thread = threading.Thread(target=work, name="pamo-prior", daemon=True)
+        self._thread = threading.Thread(target=work, name="pamo-prior")  # waited for at exit: it compiles
         self._thread.start()
         return False
 
