@@ -9,6 +9,8 @@ import pytest
 
 from pamo import Engine, policies
 from pamo.engine.kernels import SCAN
+from pamo.engine.plans import Chooser
+from pamo.streams import POLICY, stream_for
 from tests.engine.worlds import World
 
 NAMES = [name for name in policies.available() if name not in ("moss", "s-moss", "ucb-per-user")]
@@ -134,3 +136,12 @@ def test_many_at_once_are_as_one_by_one(policy: str) -> None:
         assert len({d.id for d in at_once}) == 20
         assert engine.decide_many([]) == []
         assert [d.user for d in engine.decide_many(["u1", "nobody"])] == ["u1", "nobody"]
+
+
+def test_there_is_room_for_every_arm_that_a_kernel_may_write_of() -> None:
+    chooser = Chooser(3, stream_for(0, 0, POLICY))
+    for arms in (0, 2, 50):
+        chooser.take(arms)
+        rows, columns = chooser._scratch.shape
+        assert rows >= 4
+        assert columns >= max(arms, 4)

@@ -79,7 +79,6 @@ class Chooser:
         self._objectives = objectives
         self._dims = dimensions(objectives)
         self._work = np.zeros(work_size(objectives))
-        self._scratch = np.empty((objectives + 1, objectives + 1))
         self._views: dict[bool, Any] = {}
         self.take(0)
 
@@ -89,6 +88,8 @@ class Chooser:
         self._state = np.zeros(state_size(arms, self._objectives))
         self._state[ARMS : ARMS + arms] = -1.0  # nothing was seen of them
         self._scores = np.empty((3, max(arms, 1)))
+        # Kernels trust that there is room: a row by arms, as many rows as there are objectives and one.
+        self._scratch = np.empty((self._objectives + 1, max(arms, self._objectives + 1)))
         self._views.clear()
 
     def choose(
