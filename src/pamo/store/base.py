@@ -182,6 +182,8 @@ class Store(ABC):
     """
 
     setup: Setup
+    remote = False
+    """Whether reading sums may wait for a network."""
     lock: threading.RLock
     """Held while the sums change: hold it to read `arms().statistics` undisturbed."""
 
@@ -228,6 +230,10 @@ class Store(ABC):
     @abstractmethod
     def pending(self) -> int:
         """Return how many decisions have no feedback, the expired ones among them."""
+
+    @abstractmethod
+    def trouble(self) -> str | None:
+        """Return why nothing can be recorded at the moment, or None if all is well."""
 
     @abstractmethod
     def snapshot(self) -> None:
