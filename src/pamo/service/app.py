@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from pamo.engine import Engine
 from pamo.service import reference
 from pamo.service.api import Api
+from pamo.service.dashboard.pages import page_operations
 from pamo.service.handling import Endpoint, refuse
 from pamo.service.openapi import describe
 from pamo.service.operations import Call, Operation
@@ -101,12 +102,14 @@ def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
         Operation("GET", "/docs", "getReference", "Show it.", docs, roles=None, media="text/html"),
     )
 
+    pages = page_operations(not api.keyring.empty)
+
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         api.live.close()
 
-    app = Starlette(routes=[Routes(api, (*OPERATIONS, *about))], lifespan=lifespan)
+    app = Starlette(routes=[Routes(api, (*OPERATIONS, *about, *pages))], lifespan=lifespan)
     app.router.default = _unknown
     app.router.redirect_slashes = False
     app.state.api = api

@@ -1,0 +1,129 @@
+"""The page's HTML: a shell for each view, without any data, which the view's module then asks the API for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from starlette.responses import Response
+
+from pamo._version import __version__
+from pamo.service.api import Api
+from pamo.service.dashboard.assets import Assets, assets
+from pamo.service.operations import Call, Operation
+from pamo.service.problems import Problem
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""The content-security policy of every view: files of this service, and nothing inline."""
+
+HEADERS = {
+    "content-security-policy": POLICY,
+    "cache-control": "no-cache",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view: where it is, what it is called, and the module that fills it.
+
+    under: the view of the menu that it belongs to, its own path by default. label: its name in the menu, None for a
+    view that is not there. lead: a sentence below the title. open: whether it can be used without a key.
+    """
+
+    path: str
+    title: str
+    module: str
+    label: str | None = None
+    under: str | None = None
+    lead: str = ""
+    open: bool = False
+
+
+VIEWS: tuple[View, ...] = (
+    View("/", "Overview", "overview.js", "Overview", lead="Is it learning, and how busy is it?"),
+    View("/arms", "Arms", "arms.js", "Arms", lead="How each arm does by objective, and which no other arm beats."),
+    View("/users", "Users", "users.js", "Users", lead="Find a user, and see what they care about."),
+    View("/users/{id}", "User", "user.js", under="/users"),
+    View("/what-if", "What if", "what-if.js", "What if", lead="Which arms are best for somebody with these weights."),
+)
+"""The views of the menu, in its order, and those behind them."""
+
+
+def shell(view: View, views: tuple[View, ...], files: Assets, *, keys: bool) -> bytes:
+    """Return a view's HTML. keys: whether the visitor has to sign in with one."""
+    here = view.under or view.path
+    current = {here: " aria-current=page"}
+    menu = "".join(
+        f'<li><a href="{escape(one.path)}"{current.get(one.path, "")}>{escape(one.label)}</a></li>'
+        for one in views
+        if one.label is not None
+    )
+    lead = f'<p class="lead">{escape(view.lead)}</p>' if view.lead else ""
+    needs = "needed" if keys and not view.open else "none"
+    return f"""<!doctype html>
+<html lang="en" data-keys="{needs}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(view.title)} · pamo</title>
+<link rel="icon" href="{files.path("icon.svg")}" type="image/svg+xml">
+<link rel="stylesheet" href="{files.path("style.css")}">
+<script src="{files.path("theme.js")}"></script>
+<script type="module" src="{files.path("shell.js")}"></script>
+<script type="module" src="{files.path(view.module)}"></script>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<a class="brand" href="/"><img src="{files.path("icon.svg")}" alt="" width="26" height="26">pamo</a>
+<nav aria-label="Views"><ul>{menu}</ul></nav>
+<div class="tools">
+<button type="button" id="sign-out" class="quiet" hidden>Sign out</button>
+<button type="button" id="theme" class="quiet" hidden>Theme</button>
+</div>
+</header>
+<main id="main" tabindex="-1">
+<div class="title"><h1 id="title">{escape(view.title)}</h1>{lead}</div>
+<noscript><p class="notice">This page draws what the API answers, and needs JavaScript for it. The same numbers are in
+<a href="/docs">the API</a>.</p></noscript>
+<div id="trouble" role="alert"></div>
+<div id="view"></div>
+</main>
+<footer><p>pamo {escape(__version__)} · <a href="/docs">API</a></p></footer>
+</body>
+</html>
+""".encode()
+
+
+def page_operations(keys: bool, views: tuple[View, ...] = VIEWS) -> tuple[Operation, ...]:
+    """Return what serves the views and their files: none takes a key, since none holds anything."""
+    files = assets()
+
+    def serving(view: View) -> Operation:
+        html = shell(view, views, files, keys=keys)
+
+        async def show(api: Api, call: Call) -> Any:
+            return Response(html, media_type="text/html", headers=HEADERS)
+
+        name = "show" + "".join(part.title() for part in view.module.removesuffix(".js").split("-"))
+        return Operation("GET", view.path, name, view.title, show, roles=None, media="text/html", tag="page")
+
+    async def asset(api: Api, call: Call) -> Any:
+        stamp, name = call.ids
+        if name not in files.files:
+            raise Problem(404, f"there is no file {name!r:.80}", "id")
+        content, kind = files.files[name]
+        # Under its stamp a file never changes; a page from before an update gets today's, and is not to keep it.
+        keep = "public, max-age=31536000, immutable" if stamp == files.stamp else "no-store"
+        return Response(content, headers={"content-type": kind, "cache-control": keep})
+
+    about = Operation("GET", "/assets/{stamp}/{name}", "getAsset", "A file of the page.", asset, roles=None, tag="page")
+    return (*(serving(view) for view in views), about)
