@@ -25,6 +25,7 @@ from pamo.store.base import (
     DecisionMade,
     Event,
     FeedbackGiven,
+    Made,
     Outcome,
     Receipt,
     Setup,
@@ -33,14 +34,17 @@ from pamo.store.base import (
 from pamo.store.encoding import DECISION, FEEDBACK, SETUP, decode, decode_rows, encode, to_json
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
-from pamo.store.ledger import Ledger, named, runs
+from pamo.store.ledger import Ledger, named, runs, together
 from pamo.store.rules import NOT_EMPTY, Checker, check_setup, redacted
 from pamo.store.sqlite_file import (
     APPLICATION,
     COLUMNS,
+    FEEDBACK_TO,
     FIND,
     FORMAT,
     INSERT,
+    NEWEST,
+    NEWEST_OF,
     SCHEMA,
     apsw,
     connect,
@@ -291,6 +295,14 @@ class SqliteStore(FoldedStore):
         """Yield the decisions for a user and their feedback."""
         for sequence, *row in self._rows(f"{COLUMNS} WHERE user = ? ORDER BY sequence", (user,)):
             yield sequence, decode(*row)
+
+    def decisions_of(self, user: str, limit: int, before: int | None = None) -> list[Made]:
+        """Return a user's decisions with their feedback, the newest first."""
+        last = NEWEST if before is None else before
+        made = [(row[0], decode(*row[1:])) for row in self._rows(NEWEST_OF, (user, DECISION, last, limit))]
+        ids = to_json([event.id for _, event in made if isinstance(event, DecisionMade)])
+        given = [decode(*row[1:]) for row in self._rows(FEEDBACK_TO, (ids, FEEDBACK))]
+        return together(made, given)
 
     def decision(self, decision_id: str) -> DecisionMade | None:
         """Return a decision."""

@@ -14,7 +14,21 @@ try:
 except ImportError:
     raise missing_extra("the SQLite store", "apsw", "sqlite") from None
 
-__all__ = ["APPLICATION", "COLUMNS", "FIND", "FORMAT", "INSERT", "SCHEMA", "apsw", "connect", "own", "sentences"]
+__all__ = [
+    "APPLICATION",
+    "COLUMNS",
+    "FEEDBACK_TO",
+    "FIND",
+    "FORMAT",
+    "INSERT",
+    "NEWEST",
+    "NEWEST_OF",
+    "SCHEMA",
+    "apsw",
+    "connect",
+    "own",
+    "sentences",
+]
 
 APPLICATION = 0x50414D4F  # "PAMO": SQLite's files say whose they are
 FORMAT = 1
@@ -49,6 +63,9 @@ INSERT INTO events (sequence, kind, decision, user, key, body)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?1)
 """
 COLUMNS = "SELECT sequence, kind, decision, user, key, body FROM events"
+NEWEST = 2**63 - 1
+NEWEST_OF = f"{COLUMNS} WHERE user = ? AND kind = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?"
+FEEDBACK_TO = f"{COLUMNS} WHERE decision IN (SELECT value FROM json_each(?)) AND kind = ?"
 
 
 def connect(path: Path, vfs: str | None, *, writing: bool) -> Any:
