@@ -107,6 +107,7 @@ def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
+        api.stream.close()
         api.live.close()
 
     app = Starlette(routes=[Routes(api, (*OPERATIONS, *about, *pages))], lifespan=lifespan)

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from pamo.engine.answers import Arm, ArmScore, Decision, Explanation
 from pamo.engine.deciding import MOST_ARMS
-from pamo.store import FeedbackGiven, Objective
+from pamo.store import FeedbackGiven, Made, Objective
 from pamo.store.rules import LONGEST
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST, pattern="^[^\\u0000]*$")]
@@ -191,6 +191,13 @@ class ExplainedDecision(DecisionAnswer):
     at: float
     explanation: ExplanationAnswer
     feedback: GivenAnswer | None
+
+    @classmethod
+    def of(cls, one: Made, explanation: Explanation) -> ExplainedDecision:
+        """Return a decision as it is answered."""
+        made = one.decision
+        why, given = ExplanationAnswer.of(explanation), GivenAnswer.of(one.feedback)
+        return cls(made.id, made.user, made.arms[0], made.arms, made.propensity, made.policy, made.at, why, given)
 
 
 class ArmAnswer(Struct):

@@ -8,6 +8,7 @@ import gc
 import logging
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -108,7 +109,7 @@ def serve(settings: Settings) -> int:
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
-        server = _Server(config, settings, engine)
+        server = _Server(config, settings, engine, app.state.api.stream.close)
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
@@ -122,9 +123,15 @@ def serve(settings: Settings) -> int:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, settings: Settings, engine: Engine) -> None:
+    def __init__(
+        self, config: uvicorn.Config, settings: Settings, engine: Engine, before_stop: Callable[[], None]
+    ) -> None:
         super().__init__(config)
-        self._settings, self._engine = settings, engine
+        self._settings, self._engine, self._before_stop = settings, engine, before_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._before_stop()  # who listens to the stream would not leave by themselves
+        await super().shutdown(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
