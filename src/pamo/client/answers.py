@@ -1,0 +1,41 @@
+"""What only the client answers; the rest is what the engine answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pamo.errors import ConflictError, ExpiredDecisionError, PamoError, UnknownDecisionError
+
+_REFUSALS: dict[str, type[PamoError]] = {
+    "conflict": ConflictError,
+    "unknown": UnknownDecisionError,
+    "expired": ExpiredDecisionError,
+}
+
+
+@dataclass(slots=True, frozen=True)
+class FeedbackResult:
+    """What became of one feedback of many.
+
+    status: "recorded", "duplicate" (the same was recorded before, which is as good), "conflict" (another one was),
+    "unknown" (there is no such decision) or "expired" (it came too late). id: the decision's. learned and not_learned:
+    as in `Feedback`. detail: why it was refused, None if it was not.
+
+    >>> FeedbackResult("d1", "recorded", ("arm: taste",)).error
+    >>> FeedbackResult("d2", "expired", detail="decision d2 took feedback for 60 s only").error
+    ExpiredDecisionError('decision d2 took feedback for 60 s only')
+    """
+
+    id: str
+    status: str
+    learned: tuple[str, ...] = ()
+    not_learned: tuple[str, ...] = ()
+    detail: str | None = None
+
+    @property
+    def error(self) -> PamoError | None:
+        """What `feedback` would have raised, None if this feedback counts."""
+        if self.status in ("recorded", "duplicate"):
+            return None
+        kind = _REFUSALS.get(self.status, PamoError)
+        return kind(self.detail or f"the feedback to decision {self.id} was refused: {self.status}")
