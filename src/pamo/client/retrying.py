@@ -45,7 +45,8 @@ class Patience:
         """
         if attempts > self.retries or (asked is not None and asked > self.longest_pause):
             return None
-        longest = min(self.backoff * 2.0 ** (attempts - 1), self.longest_pause)
+        doubled = 2.0 ** min(attempts - 1, 60)  # more would be too large a number, and too long a pause
+        longest = min(self.backoff * doubled, self.longest_pause)
         if asked is None:
             return longest * self.chance.uniform(0.5, 1.0)
         return min(asked + longest * self.chance.uniform(0.0, 0.5), self.longest_pause)
