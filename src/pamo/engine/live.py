@@ -82,6 +82,7 @@ class Engine:
                     "own, or begin another store"
                 )
             self._decider = Decider(self._store, policy, seed, draws, clock)
+            self.policy = policy
         except BaseException:
             if self._owns_store:
                 self._store.close()
@@ -149,6 +150,15 @@ class Engine:
             pulls = table.statistics.pulls.tolist()
         rows = zip(table.ids, table.names, table.active.tolist(), pulls, strict=True)
         return [Arm(arm, name, active, int(count)) for arm, name, active, count in rows]
+
+    def arm(self, arm: str) -> Arm | None:
+        """Return an arm, or None if there is none of that id."""
+        with self._store.lock:
+            table = self._store.arms()
+            row = table.rows.get(arm)
+            if row is None:
+                return None
+            return Arm(arm, table.names[row], bool(table.active[row]), int(table.statistics.pulls[row]))
 
     def front(self) -> list[FrontArm]:
         """Return the active arms, those on the Pareto front first, with how sure it is that they are on it."""
@@ -286,8 +296,12 @@ class Engine:
         """Forget a user; the arms keep what they learned. Tell whether there was anything to forget."""
         check_user(user)
         receipt = self._store.append(UserErased(user, self.clock()))
-        self._decider.prior.forget(user)
+        self.forget(user)
         return receipt.outcome is Outcome.RECORDED
+
+    def forget(self, user: str) -> None:
+        """Leave a user who was erased out of what users have in common."""
+        self._decider.prior.forget(user)
 
     def close(self) -> None:
         """Let go of the store, if the engine opened it. Closing twice is fine."""

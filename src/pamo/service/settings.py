@@ -1,0 +1,311 @@
+"""Everything that can be set of the service, and where it is set: defaults, a TOML file, the environment, flags."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from pamo.engine.declaring import objective, objectives
+from pamo.errors import InputError, unknown_name
+from pamo.service.keys import Key
+from pamo.service.options import (
+    Address,
+    Arms,
+    Keys,
+    Number,
+    Objectives,
+    Option,
+    OverallScale,
+    PolicyName,
+    Text,
+    Whole,
+    YesNo,
+    option,
+    option_of,
+    without_password,
+)
+from pamo.store import Objective, Setup
+from pamo.store.rules import check_setup, check_text
+
+FILE = "pamo.toml"
+"""The file that is read if it is in the working folder."""
+
+_OTHERS = frozenset({"PAMO_BROWSER", "PAMO_URL", "PAMO_KEY"})
+"""Variables of the client and of the tests, not of the service."""
+
+# Kubernetes sets such variables in every container beside a service whose name begins with pamo.
+_KUBERNETES = re.compile(r"PAMO_(.+_)?(SERVICE_(HOST|PORT)(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_.+)?)")
+_KUBERNETES_PORT = re.compile(r"(tcp|udp|sctp)://.*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the service is to do. Each field is a row of the table from which all ways to set it are made.
+
+    >>> Settings(objectives=("price: 0..500, lower is better", "taste"), port=8080).host
+    '127.0.0.1'
+    """
+
+    store: str = option(
+        "pamo.db",
+        Address("memory:, the path of a file or postgresql://…", "ADDRESS"),
+        "engine",
+        "Where everything is kept: the path of a SQLite file, postgresql://…, or memory:, which keeps nothing.",
+    )
+    objectives: tuple[str, ...] = option(
+        (),
+        Objectives(),
+        "engine",
+        "What arms are scored on: a name, with a scale and a direction where wanted. A new store needs them; one that "
+        "was begun before has its own.",
+        ("price: 0..500, lower is better", "taste: 1..5", "service"),
+    )
+    overall: str | None = option(
+        None,
+        OverallScale("a scale such as 1..5", "SCALE"),
+        "engine",
+        "The scale of the overall score that users give, beside objectives; 0..1 if not set.",
+        "1..5",
+    )
+    arms: tuple[str, ...] = option(
+        (),
+        Arms(),
+        "engine",
+        "Arms to offer from the start, each an id or ID=NAME. More can be added while it runs.",
+        ("A=Anchor Inn", "B=Bristol", "C"),
+    )
+    policy: str = option(
+        "recommended",
+        PolicyName("the name of a policy", "ID"),
+        "engine",
+        "What chooses the arms: recommended, or a policy that `pamo policies` lists.",
+    )
+    accept_new_arms: bool = option(
+        False, YesNo(), "engine", "Whether an unknown arm in a request is added rather than refused."
+    )
+    seed: int | None = option(
+        None,
+        Whole(),
+        "engine",
+        "Of the stream that ties and draws are taken from; another each time if not set.",
+        1,
+    )
+    expires_after_days: float = option(
+        30.0, Number(above=True), "engine", "For how many days a decision takes feedback."
+    )
+    host: str = option(
+        "127.0.0.1",
+        Text("an address or a name of this machine", "ADDRESS"),
+        "server",
+        "The address to listen on. Any but this machine's own (127.0.0.1, ::1, localhost) needs at least one key.",
+    )
+    port: int = option(8000, Whole(0, 65535), "server", "The port to listen on; 0 is any that is free.")
+    tls_certificate: str | None = option(
+        None,
+        Text("the path of a file", "FILE"),
+        "server",
+        "A certificate chain in PEM form, to serve HTTPS.",
+        "cert.pem",
+    )
+    tls_key: str | None = option(
+        None, Text("the path of a file", "FILE"), "server", "The certificate's private key as PEM.", "key.pem"
+    )
+    stop_seconds: float = option(
+        30.0, Number(), "server", "For how many seconds a stop waits for the requests that are under way."
+    )
+    max_body_bytes: int = option(1_048_576, Whole(1), "limits", "The largest body of a request, in bytes.")
+    max_batch: int = option(1000, Whole(1), "limits", "The most decisions or feedbacks in one request.")
+    rate: float = option(
+        0.0,
+        Number(),
+        "limits",
+        "Requests a second of each key, or of each address where there are no keys; 0 is as many as come.",
+    )
+    burst: int = option(100, Whole(1), "limits", "How many requests may come at once before the rate holds.")
+    timeout_seconds: float = option(10.0, Number(above=True), "limits", "After how many seconds a request is given up.")
+    max_waiting: int = option(
+        10_000, Whole(1), "limits", "How many requests may be under way before more are turned away."
+    )
+    log_level: str = option(
+        "info",
+        Text("debug, info, warning or error", "LEVEL", ("debug", "info", "warning", "error")),
+        "log",
+        "The least important lines to log: debug, info, warning or error.",
+    )
+    access_log: bool = option(False, YesNo(), "log", "Whether every request is a line of the log.")
+    keys: tuple[Key, ...] = option(
+        (),
+        Keys(),
+        "keys",
+        "Who may ask for what. Without any, whoever reaches the service may do all. `pamo key` makes one.",
+    )
+
+    def __post_init__(self) -> None:
+        for row in OPTIONS:
+            object.__setattr__(self, row.name, row.take(getattr(self, row.name), row.name))
+        self._check_engine()
+        self._check_server()
+
+    def __repr__(self) -> str:
+        shown = {row.name: getattr(self, row.name) for row in OPTIONS} | {"store": self.shown_store}
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    @property
+    def setup(self) -> Setup | None:
+        """The objectives and the overall scale for a new store; None where the store's own are used."""
+        if not self.objectives:
+            return None
+        overall = Objective("overall") if self.overall is None else objective(self.overall)
+        return Setup(objectives(self.objectives), overall)
+
+    @property
+    def named_arms(self) -> dict[str, str | None]:
+        """The arms to add at the start, with their names where they have any."""
+        parts = [one.partition("=") for one in self.arms]
+        return {arm.strip(): name.strip() or None for arm, _, name in parts}
+
+    @property
+    def shown_store(self) -> str:
+        """The store's address without its password."""
+        return without_password(self.store)
+
+    @property
+    def expires_after(self) -> float:
+        """For how many seconds a decision takes feedback."""
+        return self.expires_after_days * 86_400.0
+
+    def _check_engine(self) -> None:
+        if self.overall is not None and not self.objectives:
+            raise InputError("expected objectives beside overall, the scale of the overall score, got none")
+        if self.store == "memory:" and not self.objectives:
+            raise InputError("expected objectives for a store in memory, which is always new, got none")
+        if self.setup is not None:
+            check_setup(self.setup)
+        for arm, name in self.named_arms.items():
+            check_text(arm, "an arm", "arms")
+            check_text(name or arm, "an arm's name", "arms")
+
+    def _check_server(self) -> None:
+        if not self.keys and not is_loopback(self.host):
+            raise InputError(
+                f"expected at least one key to listen on {self.host}, which other machines may reach, got none: make "
+                "one with `pamo key`, or listen on 127.0.0.1"
+            )
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            given, missing = ("tls_certificate", "tls_key") if self.tls_key is None else ("tls_key", "tls_certificate")
+            raise InputError(f"expected tls_certificate and tls_key together, got {given} without {missing}")
+        for name, path in (("tls_certificate", self.tls_certificate), ("tls_key", self.tls_key)):
+            if path is not None and not Path(path).is_file():
+                raise InputError(f"expected {name} to be a file, got {path!r}, which is none")
+
+
+OPTIONS: tuple[Option, ...] = tuple(option_of(declared) for declared in fields(Settings))
+"""Every setting, in the order in which they are shown."""
+
+_BY_NAME = {row.name: row for row in OPTIONS}
+_BY_VARIABLE = {row.variable: row for row in OPTIONS}
+_SECTIONS = tuple(dict.fromkeys(row.section for row in OPTIONS))
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches that address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("pamo.example")
+    (True, True, False, False)
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    path: str | Path | None = None,
+) -> Settings:
+    """Return the settings: those of a file stand above the defaults, the environment's above these, flags above all.
+
+    flags: by name, as text or as values; None is a flag that was not given. environ: variables PAMO_…, an empty one
+    as if it were not there. path: a TOML file; by default what PAMO_CONFIG names, or else pamo.toml in the working
+    folder, if it is there.
+
+    >>> load_settings({"port": "9000"}, {"PAMO_PORT": "8001", "PAMO_ARMS": "A,B"}).named_arms
+    {'A': None, 'B': None}
+    """
+    variables = {} if environ is None else environ
+    values = _from_file(path, variables)
+    values |= _from_environment(variables)
+    for name, value in ({} if flags is None else flags).items():
+        row = _BY_NAME.get(name)
+        if row is None:
+            raise unknown_name("setting", name, _BY_NAME)
+        if value is not None:
+            values[name] = row.read(value, row.flag) if isinstance(value, str) else row.take(value, row.flag)
+    return Settings(**values)
+
+
+def _from_file(path: str | Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
+    named = path or environ.get("PAMO_CONFIG")
+    if named is None or named == "":
+        if not Path(FILE).is_file():
+            return {}
+        named = FILE
+    try:
+        document = tomllib.loads(Path(named).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"cannot read the settings in {str(named)!r}: {error.strerror}; `pamo init` writes such a file"
+        ) from None
+    except UnicodeDecodeError:
+        raise InputError(f"expected UTF-8 text in {str(named)!r}, got other bytes") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"expected TOML in {str(named)!r}, got something else: {error}") from None
+    return _from_document(document, str(named))
+
+
+def _from_document(document: Mapping[str, Any], file: str) -> dict[str, Any]:
+    values = {}
+    for section, content in document.items():
+        if section == "keys":
+            row = _BY_NAME["keys"]
+            values["keys"] = row.take(content, row.place(file))
+            continue
+        if section not in _SECTIONS:
+            if section in _BY_NAME:
+                raise InputError(
+                    f"expected {section} in the section [{_BY_NAME[section].section}] of {file}, got it above"
+                )
+            raise InputError(f"{file}: {unknown_name('section', section, _SECTIONS)}")
+        if not isinstance(content, Mapping):
+            raise InputError(f"{file}: expected [{section}] to be a section, got {content!r:.80}")
+        here = {row.name: row for row in OPTIONS if row.section == section}
+        for name, value in content.items():
+            if name not in here:
+                if name in _BY_NAME:
+                    other = _BY_NAME[name].section
+                    raise InputError(f"{file}: expected {name} in the section [{other}], got it in [{section}]")
+                raise InputError(f"{file}: {unknown_name(f'setting of [{section}]', name, here)}")
+            values[name] = here[name].take(value, here[name].place(file))
+    return values
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    values = {}
+    for variable, text in environ.items():
+        if not variable.startswith("PAMO_") or variable in _OTHERS or variable == "PAMO_CONFIG" or not text:
+            continue
+        if _KUBERNETES.fullmatch(variable) or (variable.endswith("PORT") and _KUBERNETES_PORT.fullmatch(text)):
+            continue
+        row = _BY_VARIABLE.get(variable)
+        if row is None:
+            raise unknown_name("variable", variable, _BY_VARIABLE)
+        values[row.name] = row.read(text, variable)
+    return values
