@@ -113,7 +113,7 @@ def test_many_feedbacks_have_a_result_each(kind: Kind) -> None:
         {"id": "d1", "status": "recorded", "learned": ["arm: taste"], "not_learned": [], "detail": None},
         {"id": "d2", "status": "duplicate", "learned": [], "not_learned": [], "detail": None},
         {"id": "d3", "status": "conflict", "learned": [], "not_learned": [], "detail": "another was recorded"},
-        {"id": "d4", "status": "unknown", "learned": [], "not_learned": [], "detail": "there is none"},
+        {"id": "d4", "status": "unknown", "learned": [], "not_learned": [], "detail": "there is no decision d4"},
         {"id": "d5", "status": "expired", "learned": [], "not_learned": [], "detail": "too late"},
         {"id": "d6", "status": "of tomorrow", "learned": [], "not_learned": [], "detail": None},
     ]
@@ -131,7 +131,11 @@ def test_many_feedbacks_have_a_result_each(kind: Kind) -> None:
         ExpiredDecisionError,
         PamoError,
     ]
-    assert [str(error) for error in errors[2:5]] == ["another was recorded", "there is none", "too late"]
+    assert [str(error).split(", ")[0].split(": ")[0] for error in errors[2:5]] == [
+        "another was recorded",
+        "there is no decision d4",
+        "too late",
+    ]
 
 
 @pytest.mark.parametrize("one", ODD_IDS)
@@ -223,6 +227,14 @@ def test_an_answer_with_too_few_decisions_is_none(kind: Kind) -> None:
     short = Script(httpx.Response(200, json={"results": []}))
     with pytest.raises(ServiceError, match="expected 1 results, got 0"):
         heard(kind, short).ask("feedback_many", [{"decision_id": "d1"}])
+
+
+def test_where_there_is_nothing_to_ask_nothing_is_sent(kind: Kind) -> None:
+    script = Script(problem(422, "expected 1 to 1000"))
+    face = heard(kind, script)
+    assert face.ask("decide_many", []) == []
+    assert face.ask("feedback_many", iter([])) == []
+    assert script.requests == []
 
 
 def test_an_answer_may_say_more_than_this_client_knows(kind: Kind) -> None:

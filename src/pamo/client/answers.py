@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pamo.errors import ConflictError, ExpiredDecisionError, PamoError, UnknownDecisionError
-
-_REFUSALS: dict[str, type[PamoError]] = {
-    "conflict": ConflictError,
-    "unknown": UnknownDecisionError,
-    "expired": ExpiredDecisionError,
-}
+from pamo.engine.requests import refusal
+from pamo.errors import PamoError
+from pamo.store import Outcome, Receipt
 
 
 @dataclass(slots=True, frozen=True)
@@ -18,12 +14,12 @@ class FeedbackResult:
     """What became of one feedback of many.
 
     status: "recorded", "duplicate" (the same was recorded before, which is as good), "conflict" (another one was),
-    "unknown" (there is no such decision) or "expired" (it came too late). id: the decision's. learned and not_learned:
-    as in `Feedback`. detail: why it was refused, None if it was not.
+    "unknown" (there is no such decision, or it did not choose that arm) or "expired" (it came too late). id: the
+    decision's. learned and not_learned: as in `Feedback`. detail: why it was refused, None if it was not.
 
     >>> FeedbackResult("d1", "recorded", ("arm: taste",)).error
     >>> FeedbackResult("d2", "expired", detail="decision d2 took feedback for 60 s only").error
-    ExpiredDecisionError('decision d2 took feedback for 60 s only')
+    ExpiredDecisionError('decision d2 took feedback for 60 s only: nothing was learned')
     """
 
     id: str
@@ -37,5 +33,8 @@ class FeedbackResult:
         """What `feedback` would have raised, None if this feedback counts."""
         if self.status in ("recorded", "duplicate"):
             return None
-        kind = _REFUSALS.get(self.status, PamoError)
-        return kind(self.detail or f"the feedback to decision {self.id} was refused: {self.status}")
+        reason = self.detail or f"the feedback to decision {self.id} was refused: {self.status}"
+        try:
+            return refusal(Receipt(Outcome(self.status), reason=reason))
+        except ValueError:
+            return PamoError(reason)  # a newer service has more to say

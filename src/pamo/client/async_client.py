@@ -161,6 +161,8 @@ class AsyncClient(Connection):
 
     async def _ask(self, call: Call[T]) -> T:
         """Make a call, as often as it takes."""
+        if call.known is not None:
+            return call.known
         attempts = self._attempts(call)
         while (pause := attempts.pause_after(await self._send(call))) is not None:
             await self._sleep(pause)

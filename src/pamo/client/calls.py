@@ -22,7 +22,7 @@ T = TypeVar("T")
 class Call(Generic[T]):
     """A request that may be sent again as it is, and how its answer is read.
 
-    missing: what is raised if the service knows no such thing (404).
+    missing: what is raised if the service knows no such thing (404). known: the answer, where there is nothing to ask.
     """
 
     method: str
@@ -31,6 +31,7 @@ class Call(Generic[T]):
     content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     missing: type[PamoError] = InputError
+    known: T | None = None
 
 
 # What some answers are wrapped in.
@@ -96,7 +97,7 @@ def decide(
     if not (key.isascii() and key.isprintable() and key == key.strip()):
         # A header cannot carry it. The requests of a batch have their keys in the body.
         many = decide_many([Request(user, arms, preference, k, key)])
-        return Call(many.method, many.path, lambda content: many.read(content)[0], many.content)
+        return Call(many.method, many.path, lambda content: many.read(content)[0], many.content, many.headers)
     fields = {"user": user, "arms": arms, "preference": preference, "k": k}
     return _post("/v1/decisions", reader(Decision), fields, headers={"Idempotency-Key": key})
 
@@ -115,7 +116,8 @@ def decide_many(requests: Iterable[str | Mapping[str, Any] | Request]) -> Call[l
             raise ValueError(f"expected {len(several)} decisions, got {len(decisions)}")
         return decisions
 
-    return _post("/v1/decisions/batch", in_order, {"requests": [_given(one) for one in several]})
+    fields = {"requests": [_given(one) for one in several]}
+    return _post("/v1/decisions/batch", in_order, fields, known=None if several else [])
 
 
 def feedback(
@@ -142,7 +144,7 @@ def feedback_many(items: Iterable[Mapping[str, Any]]) -> Call[list[FeedbackResul
             raise ValueError(f"expected {len(several)} results, got {len(results)}")
         return results
 
-    return _post("/v1/feedback/batch", in_order, {"feedback": several})
+    return _post("/v1/feedback/batch", in_order, {"feedback": several}, known=None if several else [])
 
 
 def decision(decision_id: str) -> Call[Decision]:
@@ -243,8 +245,9 @@ def _post(
     *,
     headers: Mapping[str, str] | None = None,
     missing: type[PamoError] = InputError,
+    known: T | None = None,
 ) -> Call[T]:
-    return Call("POST", path, read, body(fields), {**_JSON, **(headers or {})}, missing)
+    return Call("POST", path, read, body(fields), {**_JSON, **(headers or {})}, missing, known)
 
 
 def _made(decision_id: str, read: Callable[[bytes], T]) -> Call[T]:

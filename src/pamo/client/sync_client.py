@@ -187,6 +187,8 @@ class Client(Connection):
 
     def _ask(self, call: Call[T]) -> T:
         """Make a call, as often as it takes."""
+        if call.known is not None:
+            return call.known
         attempts = self._attempts(call)
         while (pause := attempts.pause_after(self._send(call))) is not None:
             self._sleep(pause)
