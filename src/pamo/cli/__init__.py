@@ -17,6 +17,7 @@ from pamo.cli.coverage import add_coverage
 from pamo.cli.options import Parser, check_target, number, whole
 from pamo.cli.ratings import add_ratings
 from pamo.cli.research import add_compare, add_reproduce
+from pamo.cli.service import add_service
 from pamo.errors import InputError, PamoError
 from pamo.simulation import Result, simulate, summarize
 
@@ -81,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument("file", metavar="FILE", help="a result written by --output FILE.parquet")
     _add_outputs(showing)
     showing.set_defaults(command=_show)
+    add_service(commands)
     return parser
 
 
