@@ -35,16 +35,8 @@ def served(engine: Engine, settings: Settings | None = None) -> Iterator[str]:
             thread.join()
 
 
-PROGRAM = """
-import sys
-from pamo.service import serve
-from pamo.service.settings import Settings
-sys.exit(serve(Settings(store=sys.argv[1], port=int(sys.argv[2]), objectives=("taste: 1..5",), arms=("A", "B"))))
-"""
-
-
 class Process:
-    """A service in a process of its own, which goes on with its store on the same port after a kill."""
+    """`pamo serve` in a process of its own, which goes on with its store on the same port after a kill."""
 
     def __init__(self, store: Path) -> None:
         self._store = store
@@ -58,7 +50,17 @@ class Process:
 
     def start(self) -> None:
         """Start it, and return when it listens."""
-        command = [sys.executable, "-c", PROGRAM, str(self._store), str(self.port)]
+        settings = [
+            "--store",
+            str(self._store),
+            "--port",
+            str(self.port),
+            "--objectives",
+            "taste: 1..5",
+            "--arms",
+            "A,B",
+        ]
+        command = [sys.executable, "-m", "pamo", "serve", *settings]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8")
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

@@ -318,8 +318,8 @@ import sys
 import pamo
 assert "httpx" not in sys.modules
 assert "pamo.client" not in sys.modules
-from pamo import *  # noqa: F403
 sys.modules["{absent}"] = None
+from pamo import *  # noqa: F403
 for kind in (pamo.Client, pamo.AsyncClient):
     try:
         kind()
