@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random
 from collections.abc import Callable
 from typing import Any
@@ -77,3 +78,8 @@ def problem(status: int, detail: str, headers: dict[str, str] | None = None, **m
         json={"type": "about:blank", "title": "Title", "status": status, "detail": detail, **more},
         headers={"Content-Type": "application/problem+json", **(headers or {})},
     )
+
+
+async def answered(given: Any) -> Any:
+    """Return what either client answers."""
+    return await given if inspect.isawaitable(given) else given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import math
@@ -20,7 +21,7 @@ from pamo import AsyncClient, Client, Engine
 from pamo.client import FeedbackResult
 from pamo.engine import Request
 from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, ServiceError, UnknownDecisionError
-from tests.client.faces import Kind, Script, heard, problem
+from tests.client.faces import Kind, Script, answered, heard, problem
 
 DECISION = {"id": "d1", "user": "ann", "arm": "A", "arms": ["A"], "propensity": 1.0, "policy": "p"}
 MADE = httpx.Response(201, json=DECISION)
@@ -222,10 +223,10 @@ def test_an_answer_that_is_none_is_a_sentence(kind: Kind) -> None:
 
 def test_an_answer_with_too_few_decisions_is_none(kind: Kind) -> None:
     short = Script(httpx.Response(200, json={"decisions": [DECISION]}))
-    with pytest.raises(ServiceError, match="expected 2 decisions, got 1"):
+    with pytest.raises(ServiceError, match="expected 2 answers in one, got 1"):
         heard(kind, short).ask("decide_many", ["ann", "bob"])
     short = Script(httpx.Response(200, json={"results": []}))
-    with pytest.raises(ServiceError, match="expected 1 results, got 0"):
+    with pytest.raises(ServiceError, match="expected 1 answers in one, got 0"):
         heard(kind, short).ask("feedback_many", [{"decision_id": "d1"}])
 
 
@@ -304,13 +305,18 @@ def test_no_key_is_told(kind: Kind) -> None:
     assert "secret" not in str(raised.value)
 
 
-def test_a_client_that_was_closed_says_so() -> None:
-    client = Client("http://pamo.test", transport=httpx.MockTransport(Script(MADE)))
-    assert client.decide("ann").arm == "A"
-    client.close()
-    client.close()
-    with pytest.raises(ServiceError, match="was closed"):
-        client.decide("ann")
+def test_a_client_that_was_closed_says_so(kind: Kind) -> None:
+    client: Any = kind("http://pamo.test", transport=httpx.MockTransport(Script(MADE)))
+
+    async def use() -> None:
+        assert (await answered(client.decide("ann"))).arm == "A"
+        await answered(client.close())
+        await answered(client.close())
+        for method in ("decide", "preference"):
+            with pytest.raises(ServiceError, match="was closed"):
+                await answered(getattr(client, method)("ann"))
+
+    asyncio.run(use())
 
 
 BARE = """

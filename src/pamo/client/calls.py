@@ -109,15 +109,8 @@ def decide_many(requests: Iterable[str | Mapping[str, Any] | Request]) -> Call[l
         for one in map(as_request, requests)
     ]
     read = reader(_Decisions)
-
-    def in_order(content: bytes) -> list[Decision]:
-        decisions = read(content).decisions
-        if len(decisions) != len(several):
-            raise ValueError(f"expected {len(several)} decisions, got {len(decisions)}")
-        return decisions
-
     fields = {"requests": [_given(one) for one in several]}
-    return _post("/v1/decisions/batch", in_order, fields, known=None if several else [])
+    return _batch("/v1/decisions/batch", lambda content: read(content).decisions, fields, len(several))
 
 
 def feedback(
@@ -137,14 +130,7 @@ def feedback_many(items: Iterable[Mapping[str, Any]]) -> Call[list[FeedbackResul
     """Give many feedbacks, each for a decision of its own."""
     several = [_item(one) for one in items]
     read = reader(_Results)
-
-    def in_order(content: bytes) -> list[FeedbackResult]:
-        results = read(content).results
-        if len(results) != len(several):
-            raise ValueError(f"expected {len(several)} results, got {len(results)}")
-        return results
-
-    return _post("/v1/feedback/batch", in_order, {"feedback": several}, known=None if several else [])
+    return _batch("/v1/feedback/batch", lambda content: read(content).results, {"feedback": several}, len(several))
 
 
 def decision(decision_id: str) -> Call[Decision]:
@@ -248,6 +234,18 @@ def _post(
     known: T | None = None,
 ) -> Call[T]:
     return Call("POST", path, read, body(fields), {**_JSON, **(headers or {})}, missing, known)
+
+
+def _batch(path: str, read: Callable[[bytes], list[T]], fields: Mapping[str, Any], size: int) -> Call[list[T]]:
+    """Return a call with an answer for each that was asked for; none is sent where nothing is."""
+
+    def read_all(content: bytes) -> list[T]:
+        found = read(content)
+        if len(found) != size:
+            raise ValueError(f"expected {size} answers in one, got {len(found)}")
+        return found
+
+    return _post(path, read_all, fields, known=None if size else [])
 
 
 def _made(decision_id: str, read: Callable[[bytes], T]) -> Call[T]:

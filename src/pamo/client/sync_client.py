@@ -79,7 +79,8 @@ class Client(Connection):
     def decide_many(self, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
         """Choose for many users at once: each request a user, or a mapping of what `decide` takes.
 
-        Nothing is recorded if one of them is wrong.
+        Nothing is recorded if one of them is wrong. A key that was used for another request raises `ConflictError`
+        after the others were recorded.
         """
         return self._ask(calls.decide_many(requests))
 
