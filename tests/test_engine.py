@@ -261,7 +261,7 @@ def test_wrong_feedback_is_refused_and_changes_nothing(engine: Engine, feedback:
 
 
 def test_an_engine_without_arms_says_so() -> None:
-    with Engine(["a"]) as engine, pytest.raises(InputError, match="add_arm"):
+    with Engine(["a"]) as engine, pytest.raises(InputError, match="add one first"):
         engine.decide("ann")
 
 

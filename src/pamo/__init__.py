@@ -14,12 +14,13 @@
 
 from pamo import environments, policies
 from pamo._version import __version__
-from pamo.engine import Engine
+from pamo.engine import AsyncEngine, Engine
 from pamo.errors import InputError, PamoError
 from pamo.policies import recommended
 from pamo.simulation import Result, simulate
 
 __all__ = [
+    "AsyncEngine",
     "Engine",
     "InputError",
     "PamoError",

@@ -11,7 +11,11 @@ class PamoError(Exception):
 
 
 class InputError(PamoError, ValueError):
-    """A value given to pamo is not one that it can work with."""
+    """A value given to pamo is not one that it can work with. field: where it was given, such as "rewards.price"."""
+
+    def __init__(self, message: str = "", field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class ResultFileError(PamoError):
@@ -20,6 +24,10 @@ class ResultFileError(PamoError):
 
 class StoreError(PamoError):
     """A store cannot be opened, read or written: nothing that it was asked to record meanwhile is acknowledged."""
+
+
+class InUseError(StoreError):
+    """Another process has the store, and this one cannot be shared."""
 
 
 class UnknownDecisionError(PamoError, LookupError):
@@ -38,7 +46,7 @@ class MissingExtraError(PamoError, ImportError):
     """A feature needs a package that the light core does not install."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
+def unknown_name(kind: str, name: str, known: Iterable[str], field: str | None = None) -> InputError:
     """Return the error for a name that is not in `known`, with the nearest ones that are.
 
     >>> print(unknown_name("policy", "prucb-ph", ["prucb-hp", "ucb"]))
@@ -47,7 +55,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     choices = sorted(known)
     near = difflib.get_close_matches(name, choices, n=3, cutoff=0.6)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
-    return InputError(f"unknown {kind} {name!r}{hint} Known: {', '.join(choices)}")
+    return InputError(f"unknown {kind} {name!r:.80}{hint} Known: {', '.join(choices)}", field)
 
 
 def missing_extra(feature: str, package: str, extra: str) -> MissingExtraError:

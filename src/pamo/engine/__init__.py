@@ -11,6 +11,7 @@ from pamo.engine.answers import (
     Preference,
     Weight,
 )
+from pamo.engine.awaiting import AsyncEngine
 from pamo.engine.live import Engine
 from pamo.engine.requests import Request
 from pamo.store import Objective
@@ -18,6 +19,7 @@ from pamo.store import Objective
 __all__ = [
     "Arm",
     "ArmScore",
+    "AsyncEngine",
     "Decision",
     "Engine",
     "Estimate",

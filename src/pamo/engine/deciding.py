@@ -20,10 +20,14 @@ from pamo.policies import Policy, recommended
 from pamo.policies.registry import parse
 from pamo.sharing import Population
 from pamo.store import Arms, DecisionMade, Store
+from pamo.store.rules import check_text
 from pamo.streams import POLICY, stream_for
 
 OFFERS = 10_000
 """Offers whose rows are remembered."""
+
+MOST_ARMS = 1_000_000
+"""The largest k."""
 
 Offer = tuple[tuple[str, ...] | None, Ints, Ints]
 """The ids as the journal keeps them, the arms' rows, and where they begin and end: (0, their number)."""
@@ -109,6 +113,18 @@ class Decider:
             chosen = (ids[picks.item(0)],) if ranked == 1 else tuple(ids[i] for i in picks[0].tolist())
         return self._event(user, chosen, row, plan, ids, offered, k, preference, key)
 
+    def check(self, request: Request) -> None:
+        """Raise `InputError` for a request that no arms could make right."""
+        check_user(request.user)
+        check_k(request.k)
+        if request.key is not None:
+            check_text(request.key, "a key", "key")
+        if request.arms is not None:
+            for arm in checked(request.arms):
+                check_text(arm, "an arm", "arms")
+        if request.preference is not None:
+            weights_in(request.preference, self.names)
+
     def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         """Decide for many, with one compiled call for each policy and k among them."""
         for one in requests:
@@ -189,12 +205,15 @@ class Decider:
             if plan.kind != Kind.KNOWN:
                 raise InputError(
                     f"{plan.policy.id} does not read a preference given with a decision: leave it out, or use "
-                    "the policy 'recommended', which does"
+                    "the policy 'recommended', which does",
+                    "preference",
                 )
             return plan
         plan = self.stated if has_stated else self.hidden
         if plan.kind == Kind.KNOWN:
-            raise InputError(f"{plan.policy.id} needs the user's preference with each decision: pass preference=…")
+            raise InputError(
+                f"{plan.policy.id} needs the user's preference with each decision: pass preference=…", "preference"
+            )
         return plan
 
     def _newest(self) -> Arms:
@@ -208,13 +227,13 @@ class Decider:
 
     def _offer(self, table: Arms, arms: Sequence[str] | None) -> Offer:
         """Return an offer; all active arms where none is given."""
-        ids = None if arms is None else _checked(arms)
+        ids = None if arms is None else checked(arms)
         offer = self._offers.get(ids)
         if offer is None:
             if ids is None:
                 rows = np.flatnonzero(table.active)
                 if not len(rows):
-                    raise InputError("there is no active arm to choose from: add one with add_arm")
+                    raise InputError("there is no active arm to choose from: add one first", "arms")
             else:
                 rows = np.array([_row(table, arm) for arm in ids])
             places: Ints = rows.astype(np.int64)
@@ -237,27 +256,36 @@ def _plans(policy: str | Policy, objectives: int, draws: int) -> tuple[Plan, Pla
     return plan, plan, plan
 
 
-def _checked(arms: Sequence[str]) -> tuple[str, ...]:
+def checked(arms: Sequence[str]) -> tuple[str, ...]:
+    """Return an offer, or raise `InputError` if it could not be one whatever arms there are."""
     given: Any = arms  # callers may not have been type-checked
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(arm, str) for arm in given):
-        raise InputError(f"expected the arms on offer as a list of ids, got {given!r:.80}")
+        raise InputError(f"expected the arms on offer as a list of ids, got {given!r:.80}", "arms")
     if not given:
-        raise InputError("expected at least one arm on offer, got none: leave arms out to offer all that are active")
+        raise InputError(
+            "expected at least one arm on offer, got none: leave arms out to offer all that are active", "arms"
+        )
     if len(set(given)) < len(given):
-        raise InputError(f"expected each arm once in an offer, got {', '.join(given):.120}")
+        raise InputError(f"expected each arm once in an offer, got {', '.join(given):.120}", "arms")
     return tuple(given)
 
 
 def _row(table: Arms, arm: str) -> int:
     row = table.rows.get(arm)
     if row is None:
-        raise unknown_name("arm", arm, [one for one, on in zip(table.ids, table.active, strict=True) if on][:20])
+        known = [one for one, on in zip(table.ids, table.active, strict=True) if on]
+        raise unknown_name("arm", arm, known[:20], "arms")
     if not table.active[row]:
-        raise InputError(f"arm {arm!r} is retired: leave it out of the offer, or add it again")
+        raise InputError(f"arm {arm!r} is retired: leave it out of the offer, or add it again", "arms")
     return row
 
 
 def _ranked(k: int, arms: int) -> int:
-    if type(k) is not int or k < 1:
-        raise InputError(f"expected k to be a whole number from 1 on, got {k!r}")
+    check_k(k)
     return min(k, arms)
+
+
+def check_k(k: int) -> None:
+    """Raise `InputError` unless so many arms may be asked for."""
+    if type(k) is not int or not 1 <= k <= MOST_ARMS:
+        raise InputError(f"expected k to be a whole number from 1 to {MOST_ARMS}, got {k!r:.80}", "k")

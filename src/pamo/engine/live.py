@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -72,8 +73,8 @@ class Engine:
         setup = _setup(objectives, overall)
         self._owns_store = not isinstance(store, Store)
         self._store = store if isinstance(store, Store) else open_store(store, setup)
-        self._clock = clock
-        self._accept_new_arms = accept_new_arms
+        self.clock = clock
+        self.accepts_new_arms = accept_new_arms
         try:
             if setup is not None and setup != self._store.setup:
                 raise InputError(
@@ -81,6 +82,7 @@ class Engine:
                     "own, or begin another store"
                 )
             self._decider = Decider(self._store, policy, seed, draws, clock)
+            self.policy = policy
         except BaseException:
             if self._owns_store:
                 self._store.close()
@@ -114,13 +116,32 @@ class Engine:
         if name is None:
             table = self._store.arms()
             name = next((name for one, name in zip(table.ids, table.names, strict=True) if one == arm), arm)
-        self._store.append(ArmAdded(arm, name, self._clock()))
+        self._store.append(ArmAdded(arm, name, self.clock()))
 
     def retire_arm(self, arm: str) -> None:
         """Offer an arm no longer. What was learned of it stays, and late feedback still counts."""
-        receipt = self._store.append(ArmRetired(arm, self._clock()))
+        receipt = self._store.append(ArmRetired(arm, self.clock()))
         if receipt.outcome is Outcome.UNKNOWN:
             raise InputError(f"{receipt.reason}; known: {', '.join(self._store.arms().ids[:20]) or 'none'}")
+
+    def new_arms(self, requests: Iterable[Request]) -> list[str]:
+        """Return the arms on offer that are not known; the requests are checked, so that none is added for nothing."""
+        table = self._store.arms()
+        found: dict[str, None] = {}
+        for one in requests:
+            self._decider.check(one)
+            for arm in one.arms or ():
+                row = table.rows.get(arm)
+                if row is None:
+                    found[arm] = None
+                elif not table.active[row]:
+                    raise InputError(f"arm {arm!r} is retired: leave it out of the offer, or add it again", "arms")
+        return list(found)
+
+    def admit(self, requests: Iterable[Request]) -> None:
+        """Add the arms on offer that are not known, where the engine accepts such."""
+        if self.accepts_new_arms and (arms := self.new_arms(requests)):
+            self._store.append_many([ArmAdded(arm, arm, self.clock()) for arm in arms])
 
     def arms(self) -> list[Arm]:
         """Return all arms, the retired ones among them."""
@@ -130,10 +151,21 @@ class Engine:
         rows = zip(table.ids, table.names, table.active.tolist(), pulls, strict=True)
         return [Arm(arm, name, active, int(count)) for arm, name, active, count in rows]
 
+    def arm(self, arm: str) -> Arm | None:
+        """Return an arm, or None if there is none of that id."""
+        with self._store.lock:
+            table = self._store.arms()
+            row = table.rows.get(arm)
+            if row is None:
+                return None
+            return Arm(arm, table.names[row], bool(table.active[row]), int(table.statistics.pulls[row]))
+
     def front(self) -> list[FrontArm]:
         """Return the active arms, those on the Pareto front first, with how sure it is that they are on it."""
         with self._store.lock:
-            return front_of(self._store.arms(), self._decider.names)
+            table = self._store.arms()
+            table = replace(table, statistics=copy.deepcopy(table.statistics))
+        return front_of(table, self._decider.names)  # thousands of draws: nobody has to wait for them
 
     # Decisions and feedback
 
@@ -151,10 +183,10 @@ class Engine:
         without them the mean of what the user has stated with feedback is used, and without any such statement what was
         learned from overall scores. key: makes the request repeatable: the same again gets the first decision.
         """
-        if self._accept_new_arms and arms is not None:
-            self._add_new(arms)
+        if self.accepts_new_arms and arms is not None:
+            self.admit([Request(user, arms, preference, k, key)])
         event = self._decider.choose(user, arms, preference, k, key)
-        return _decision(self._store.append(event))
+        return self.decided(self._store.append(event))
 
     def decide_many(self, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
         """Choose for many users at once: each request a user, or a mapping of what `decide` takes.
@@ -163,12 +195,11 @@ class Engine:
         after the others were recorded.
         """
         several = [as_request(one) for one in requests]
-        if self._accept_new_arms:
-            for one in several:
-                self._add_new(one.arms or ())
         if not several:
             return []
-        return [_decision(receipt) for receipt in self._store.append_many(self._decider.choose_many(several))]
+        if self.accepts_new_arms:
+            self.admit(several)
+        return [self.decided(receipt) for receipt in self._store.append_many(self._decider.choose_many(several))]
 
     def feedback(
         self,
@@ -184,8 +215,8 @@ class Engine:
         preference: the weights that the user stated. arm: the one that it is for, the first of the decision by default.
         """
         given = {} if rewards is None else rewards
-        receipt = self._store.append(FeedbackGiven(decision_id, given, self._clock(), overall, preference, arm))
-        return self._feedback(decision_id, receipt)
+        receipt = self._store.append(FeedbackGiven(decision_id, given, self.clock(), overall, preference, arm))
+        return self.answered(decision_id, receipt)
 
     def feedback_many(self, items: Iterable[Mapping[str, Any]]) -> list[Feedback]:
         """Take many feedbacks at once: each a mapping of what `feedback` takes, `decision_id` among it.
@@ -203,14 +234,14 @@ class Engine:
                 FeedbackGiven(
                     one["decision_id"],
                     {} if rewards is None else rewards,
-                    self._clock(),
+                    self.clock(),
                     one.get("overall"),
                     one.get("preference"),
                     one.get("arm"),
                 )
             )
         receipts = self._store.append_many(events)
-        return [self._feedback(event.decision, receipt) for event, receipt in zip(events, receipts, strict=True)]
+        return [self.answered(event.decision, receipt) for event, receipt in zip(events, receipts, strict=True)]
 
     # What was learned
 
@@ -264,9 +295,13 @@ class Engine:
     def erase_user(self, user: str) -> bool:
         """Forget a user; the arms keep what they learned. Tell whether there was anything to forget."""
         check_user(user)
-        receipt = self._store.append(UserErased(user, self._clock()))
-        self._decider.prior.forget(user)
+        receipt = self._store.append(UserErased(user, self.clock()))
+        self.forget(user)
         return receipt.outcome is Outcome.RECORDED
+
+    def forget(self, user: str) -> None:
+        """Leave a user who was erased out of what users have in common."""
+        self._decider.prior.forget(user)
 
     def close(self) -> None:
         """Let go of the store, if the engine opened it. Closing twice is fine."""
@@ -290,7 +325,24 @@ class Engine:
             )
         return made
 
-    def _feedback(self, decision_id: str, receipt: Receipt) -> Feedback:
+    # What those who wait for the store in their own way need: the event, and the answer that its receipt means.
+
+    def choose(self, request: Request) -> DecisionMade:
+        """Decide, and return what is to be recorded before it counts."""
+        return self._decider.choose(request.user, request.arms, request.preference, request.k, request.key)
+
+    def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
+        """Decide for many, and return what is to be recorded."""
+        return self._decider.choose_many(requests)
+
+    def decided(self, receipt: Receipt) -> Decision:
+        """Return the decision that counts: where its key was used before, the first."""
+        if receipt.decision is None:
+            raise refusal(receipt)
+        return _answer(receipt.decision)
+
+    def answered(self, decision_id: str, receipt: Receipt) -> Feedback:
+        """Return what became of a feedback."""
         outcome, made, learned = receipt.outcome, receipt.decision, receipt.learned
         if outcome is Outcome.RECORDED:
             status = "recorded"
@@ -305,21 +357,8 @@ class Engine:
             missing = tuple(one for one in self._lessons if one not in learned)
         return Feedback(decision_id, status, learned, missing)
 
-    def _add_new(self, arms: Iterable[str]) -> None:
-        rows = self._store.arms().rows
-        for arm in arms:
-            if arm not in rows:
-                self.add_arm(arm)
-
 
 _FEEDBACK = {"decision_id", "rewards", "overall", "preference", "arm"}
-
-
-def _decision(receipt: Receipt) -> Decision:
-    """Return the decision that counts: where its key was used before, the first."""
-    if receipt.decision is None:
-        raise refusal(receipt)
-    return _answer(receipt.decision)
 
 
 def _answer(made: DecisionMade) -> Decision:

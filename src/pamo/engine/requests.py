@@ -11,7 +11,7 @@ import numpy as np
 from pamo.engine.kernels import Floats
 from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
 from pamo.store import Outcome, Receipt
-from pamo.store.rules import check_text
+from pamo.store.rules import check_text, check_weight
 
 
 @dataclass(slots=True)
@@ -41,20 +41,20 @@ def as_request(given: Any) -> Request:
 
 def check_user(user: Any) -> None:
     """Raise `InputError` unless this may be a user."""
-    check_text(user, "a user")
+    check_text(user, "a user", "user")
 
 
 def weights_in(preference: Mapping[str, float], names: Sequence[str]) -> Floats:
     """Return a known preference as a row of numbers in the objectives' order."""
     given: Any = preference
     if not isinstance(given, Mapping) or len(given) != len(names) or any(name not in given for name in names):
-        raise InputError(f"expected in preference a weight for every objective ({', '.join(names)}), got {given!r:.80}")
+        raise InputError(
+            f"expected in preference a weight for every objective ({', '.join(names)}), got {given!r:.80}", "preference"
+        )
     row = np.empty((1, len(names)))
     for place, name in enumerate(names):
         value = given[name]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not abs(value) <= 1e300:
-            raise InputError(f"expected preference.{name} to be a finite number, got {value!r:.80}")
+        check_weight(name, value)
         row[0, place] = value
     return row
 
@@ -67,4 +67,4 @@ def refusal(receipt: Receipt) -> PamoError:
         return ExpiredDecisionError(f"{receipt.reason}: nothing was learned")
     if receipt.reason.startswith("there is no decision"):
         return UnknownDecisionError(f"{receipt.reason}: give the id of one that was made here")
-    return InputError(receipt.reason)
+    return InputError(receipt.reason, "arm" if receipt.reason.startswith("decision") else "arms")

@@ -1,1 +1,39 @@
 """The HTTP service: decisions and feedback over the network, for applications in any language."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pamo.errors import missing_extra
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from pamo.engine import Engine
+    from pamo.service.settings import Settings
+
+__all__ = ["create_app", "serve"]
+
+
+def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
+    """Return the service as an ASGI application, to be run by any server. The engine is the caller's to close."""
+    _require()
+    from pamo.service import app
+
+    return app.create_app(engine, settings)
+
+
+def serve(settings: Settings) -> int:
+    """Open the store, serve until told to stop, and return the exit code."""
+    _require()
+    from pamo.service import server
+
+    return server.serve(settings)
+
+
+def _require() -> None:
+    for package in ("starlette", "uvicorn", "httptools", "prometheus_client", "msgspec"):
+        try:
+            __import__(package)
+        except ImportError:
+            raise missing_extra("the service", package, "server") from None

@@ -187,8 +187,8 @@ class Settings:
         if self.setup is not None:
             check_setup(self.setup)
         for arm, name in self.named_arms.items():
-            check_text(arm, "an arm")
-            check_text(name or arm, "an arm's name")
+            check_text(arm, "an arm", "arms")
+            check_text(name or arm, "an arm's name", "arms")
 
     def _check_server(self) -> None:
         if not self.keys and not is_loopback(self.host):

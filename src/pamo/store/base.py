@@ -13,13 +13,16 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from pamo.statistics import ArmStatistics, Floats, UserStatistics
 from pamo.store.packing import user_statistics
+
+if TYPE_CHECKING:
+    from pamo.store.rules import Checker
 
 FORMAT = 1
 """The number of the journal's format. Older ones stay readable; a newer one is refused."""
@@ -182,6 +185,9 @@ class Store(ABC):
     """
 
     setup: Setup
+    _checker: Checker
+    remote = False
+    """Whether reading sums may wait for a network."""
     lock: threading.RLock
     """Held while the sums change: hold it to read `arms().statistics` undisturbed."""
 
@@ -192,6 +198,10 @@ class Store(ABC):
         Each is judged on its own, in order. Memory changes only after the journal did, and the receipts come last. An
         event that cannot be recorded whatever the journal holds is an `InputError` at once, and nothing is handed in.
         """
+
+    def check(self, event: Event) -> None:
+        """Raise `InputError` for an event that could not be recorded whatever the journal holds."""
+        self._checker.check(event)
 
     @abstractmethod
     def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
@@ -228,6 +238,10 @@ class Store(ABC):
     @abstractmethod
     def pending(self) -> int:
         """Return how many decisions have no feedback, the expired ones among them."""
+
+    @abstractmethod
+    def trouble(self) -> str | None:
+        """Return why nothing can be recorded at the moment, or None if all is well."""
 
     @abstractmethod
     def snapshot(self) -> None:

@@ -121,6 +121,10 @@ class MemoryStore(FoldedStore):
         entry = self._ledger.entries.get(decision_id)
         return None if entry is None else entry.feedback
 
+    def trouble(self) -> str | None:
+        """Return whether the store is closed."""
+        return "this store is closed" if self._closed else None
+
     def snapshot(self) -> None:
         """Do nothing: there is nowhere to keep it."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pamo.errors import InputError
+from pamo.errors import InputError, StoreError
 from pamo.statistics import Floats
 from pamo.store.base import (
     EXPIRES_AFTER,
@@ -64,6 +64,8 @@ class PostgresStore(Store):
 
     url: as libpq takes it, `postgresql://user@host/database`. refresh: seconds until the arms' sums are read anew.
     """
+
+    remote = True
 
     def __init__(
         self,
@@ -268,6 +270,16 @@ class PostgresStore(Store):
         return int(self._link.rows("SELECT coalesce(sum(decisions - feedbacks), 0)::bigint FROM pamo_counts")[0][0])
 
     # Looking after it
+
+    def trouble(self) -> str | None:
+        """Ask the database for a sign of life."""
+        if self._closed:
+            return "this store is closed"
+        try:
+            self._link.rows("SELECT 1", patience=0.0)
+        except StoreError as error:
+            return str(error)
+        return None
 
     def snapshot(self) -> None:
         """Do nothing: the database holds the sums already."""

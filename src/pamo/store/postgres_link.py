@@ -17,6 +17,8 @@ try:
 except ImportError:
     raise missing_extra("the PostgreSQL store", "psycopg", "postgres") from None
 
+__all__ = ["Link", "LostError", "psycopg"]
+
 Result = TypeVar("Result")
 
 
@@ -60,7 +62,7 @@ class Link:
             self._write.execute(f"SELECT pg_advisory_xact_lock{'' if alone else '_shared'}(%s)", (LOCK,))
             yield self._write
 
-    def rows(self, statement: str, bindings: tuple[Any, ...] = ()) -> list[Any]:
+    def rows(self, statement: str, bindings: tuple[Any, ...] = (), patience: float | None = None) -> list[Any]:
         """Return what a query gives."""
 
         def attempt() -> list[Any]:
@@ -72,7 +74,7 @@ class Link:
                 rows: list[Any] = self._read.execute(statement, bindings, binary=True).fetchall()
                 return rows
 
-        return self.retry(attempt)
+        return self.retry(attempt, patience)
 
     def close(self) -> None:
         """Disconnect."""

@@ -33,6 +33,9 @@ NOT_EMPTY = "expected an empty store to load a journal into, got one with events
 
 LARGEST = sys.float_info.max
 
+HEAVIEST = 1e6
+"""The largest weight of a preference, either way: squares of weights are summed, and the sums must stay exact."""
+
 
 @dataclass(slots=True)
 class Entry:
@@ -52,17 +55,18 @@ def check_setup(setup: Setup) -> None:
         raise InputError("expected at least one objective, got none: name what arms are scored on")
     names = [objective.name for objective in setup.objectives]
     for objective in (*setup.objectives, setup.overall):
-        check_text(objective.name, "an objective's name")
-        if not (_is_number(objective.low) and _is_number(objective.high) and objective.low < objective.high):
+        check_text(objective.name, "an objective's name", "objectives")
+        low, high = objective.low, objective.high
+        if not (_is_number(low) and _is_number(high) and 0 < high - low <= LARGEST):
             raise InputError(
                 f"expected the scale of {objective.name!r} to go from a lower to a higher finite number, "
-                f"got {objective.low} to {objective.high}"
+                f"got {low!r:.40} to {high!r:.40}"
             )
     if len(set(names)) < len(names) or "overall" in names:
         raise InputError(f"expected objectives of different names, none of them 'overall', got {', '.join(names)}")
 
 
-def check_text(value: Any, what: str) -> None:
+def check_text(value: Any, what: str, field: str) -> None:
     """Raise `InputError` unless this may be an id, a name or a key."""
     if type(value) is str and 0 < len(value) <= LONGEST:
         if value.isascii() and "\0" not in value:
@@ -72,7 +76,7 @@ def check_text(value: Any, what: str) -> None:
                 return
         except UnicodeEncodeError:
             pass
-    raise InputError(f"expected {what} of 1 to {LONGEST} characters, none of them NUL, got {value!r:.80}")
+    raise InputError(f"expected {what} of 1 to {LONGEST} characters, none of them NUL, got {value!r:.80}", field)
 
 
 class Checker:
@@ -97,58 +101,72 @@ class Checker:
         elif isinstance(event, ArmAdded | ArmRetired | UserErased):
             _check_time(event.at)
             if isinstance(event, UserErased):
-                check_text(event.user, "a user")
+                check_text(event.user, "a user", "user")
             else:
-                check_text(event.arm, "an arm")
+                check_text(event.arm, "an arm", "arm")
             if isinstance(event, ArmAdded):
-                check_text(event.name, "an arm's name")
+                check_text(event.name, "an arm's name", "name")
         else:
             raise InputError(f"expected an event of the journal, got {event!r}")
 
     def _check_decision(self, event: DecisionMade) -> None:
-        check_text(event.id, "a decision's id")
-        check_text(event.user, "a user")
+        check_text(event.id, "a decision's id", "id")
+        check_text(event.user, "a user", "user")
         _check_time(event.at)
         if event.key is not None:
-            check_text(event.key, "a key")
+            check_text(event.key, "a key", "key")
         if not event.arms:
             raise InputError(f"expected at least one chosen arm in decision {event.id}, got none")
         for arm in event.arms:
-            check_text(arm, "an arm")
+            check_text(arm, "an arm", "arms")
         if event.preference is not None:
             self._check_preference(event.preference)
 
     def _check_feedback(self, event: FeedbackGiven) -> None:
-        check_text(event.decision, "a decision's id")
+        check_text(event.decision, "a decision's id", "id")
         _check_time(event.at)
         bounds = self._bounds
         try:
             for name, value in event.rewards.items():
                 low, high = bounds[name]
                 if type(value) is not float or not low <= value <= high:  # the usual number is done with; NaN is not
-                    _check_score(self._objectives[name], value)
+                    _check_score(self._objectives[name], value, f"rewards.{name}")
         except KeyError as error:
-            raise InputError(f"unknown objective {error} in rewards; known: {', '.join(bounds)}") from None
+            known = ", ".join(bounds)
+            raise InputError(f"unknown objective {error!s:.80} in rewards; known: {known}", "rewards") from None
         except AttributeError:
-            raise InputError(f"expected rewards by objective, got {event.rewards!r:.80}") from None
+            raise InputError(f"expected rewards by objective, got {event.rewards!r:.80}", "rewards") from None
         if event.overall is not None:
-            _check_score(self._setup.overall, event.overall)
+            _check_score(self._setup.overall, event.overall, "overall")
+        if event.arm is not None:
+            check_text(event.arm, "an arm", "arm")
         if event.preference is not None:
             self._check_preference(event.preference)
         elif event.overall is None and not event.rewards:
             raise InputError(
                 "expected feedback with a reward, an overall score or a preference, got none of them: "
-                "a decision takes one feedback, and this one would use it up"
+                "a decision takes one feedback, and this one would use it up",
+                "rewards",
             )
 
     def _check_preference(self, preference: Mapping[str, float]) -> None:
         given: Any = preference  # callers may not have been type-checked
         if not isinstance(given, Mapping) or given.keys() != self._objectives.keys():
             wanted = ", ".join(self._objectives)
-            raise InputError(f"expected in preference a weight for every objective ({wanted}), got {given!r:.80}")
+            raise InputError(
+                f"expected in preference a weight for every objective ({wanted}), got {given!r:.80}", "preference"
+            )
         for name, value in preference.items():
-            if not _is_number(value):
-                raise InputError(f"expected preference.{name} to be a finite number, got {value!r}")
+            check_weight(name, value)
+
+
+def check_weight(name: str, value: Any) -> None:
+    """Raise `InputError` unless this may be an objective's weight."""
+    if not (_is_number(value) and abs(value) <= HEAVIEST):
+        raise InputError(
+            f"expected preference.{name} to be a number from {-HEAVIEST:g} to {HEAVIEST:g}, got {value!r:.80}",
+            f"preference.{name}",
+        )
 
 
 def judge_decision(
@@ -233,10 +251,11 @@ def _check_time(value: Any) -> None:
         raise InputError(f"expected a time in seconds since 1970, got {value!r}")
 
 
-def _check_score(objective: Objective, value: Any) -> None:
+def _check_score(objective: Objective, value: Any, field: str) -> None:
     if not (_is_number(value) and objective.low <= value <= objective.high):
         raise InputError(
-            f"expected {objective.name} to be a number from {objective.low:g} to {objective.high:g}, got {value!r}"
+            f"expected {objective.name} to be a number from {objective.low:g} to {objective.high:g}, got {value!r:.80}",
+            field,
         )
 
 

@@ -308,6 +308,12 @@ class SqliteStore(FoldedStore):
 
     # Looking after it
 
+    def trouble(self) -> str | None:
+        """Return what made the store stop."""
+        if self._closed:
+            return "this store is closed"
+        return None if self._failed is None else str(self._failed)
+
     def snapshot(self) -> None:
         """Write a snapshot now; what is handed in meanwhile waits for it."""
         self._writer.call(self._save)

@@ -1,0 +1,244 @@
+"""What each operation does, in terms of the engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.responses import Response
+
+from pamo.engine import AsyncEngine, Engine, Request
+from pamo.errors import InputError, PamoError
+from pamo.service import schemas
+from pamo.service.keys import Keyring
+from pamo.service.limits import RateLimiter
+from pamo.service.metrics import Metrics
+from pamo.service.operations import Call
+from pamo.service.problems import Problem
+from pamo.service.settings import Settings
+from pamo.store import ArmAdded, ArmRetired, FeedbackGiven, Outcome, UserErased
+
+Result = TypeVar("Result")
+
+
+class Api:
+    """The engine behind HTTP, and what watches over it."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self.engine = engine
+        self.live = AsyncEngine(engine, settings.timeout_seconds)
+        self.settings = settings
+        self.keyring = Keyring(settings.keys)
+        self.limiter = RateLimiter(settings.rate, settings.burst) if settings.rate else None
+        self.metrics = Metrics()
+        self.metrics.watch(self)
+        self.in_flight = 0
+
+    async def aside(self, work: Callable[[], Result]) -> Result:
+        """Do what may take a while in a thread, so that decisions do not wait for it."""
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(work), self.settings.timeout_seconds)
+        except TimeoutError:
+            raise Problem(503, f"this took more than {self.settings.timeout_seconds:g} s") from None
+
+
+# Decisions and feedback
+
+
+async def decide(api: Api, call: Call) -> Any:
+    """Choose an arm for a user."""
+    body: schemas.Request = call.body
+    decision = await api.live.decide(body.user, body.arms, body.preference, body.k, call.key)
+    api.metrics.decided()
+    return schemas.decision_answer(decision)
+
+
+async def decide_many(api: Api, call: Call) -> Any:
+    """Choose for many users."""
+    several: list[schemas.BatchRequest] = call.body.requests
+    _check_batch(api, several, "requests")
+    requests = [Request(one.user, one.arms, one.preference, one.k, one.key) for one in several]
+    try:
+        decisions = await api.live.decide_many(requests)
+    except InputError as error:
+        raise _placed(error, "requests", [lambda one=one: api.engine.choose(one) for one in requests]) from None  # type: ignore[misc]
+    api.metrics.decided(len(decisions))
+    return schemas.DecisionAnswers([schemas.decision_answer(one) for one in decisions])
+
+
+async def feedback(api: Api, call: Call) -> Any:
+    """Take what came of a decision."""
+    body: schemas.FeedbackBody = call.body
+    try:
+        answer = await api.live.feedback(call.ids[0], body.rewards, body.overall, body.preference, body.arm)
+    except PamoError as error:
+        api.metrics.fed(type(error).__name__.removesuffix("Error").lower())
+        raise
+    api.metrics.fed(answer.status)
+    return schemas.FeedbackAnswer(answer.id, answer.status, answer.learned, answer.not_learned)  # type: ignore[arg-type]
+
+
+async def feedback_many(api: Api, call: Call) -> Any:
+    """Take what came of many decisions."""
+    several: list[schemas.BatchFeedback] = call.body.feedback
+    _check_batch(api, several, "feedback")
+    engine, now = api.engine, api.engine.clock()
+    events = [
+        FeedbackGiven(one.id, {} if one.rewards is None else one.rewards, now, one.overall, one.preference, one.arm)
+        for one in several
+    ]
+    try:
+        receipts = await api.live.record_many(events)
+    except InputError as error:
+        raise _placed(error, "feedback", [lambda e=e: engine.store.check(e) for e in events]) from None  # type: ignore[misc]
+    results = []
+    for event, receipt in zip(events, receipts, strict=True):
+        api.metrics.fed(receipt.outcome.value)
+        if receipt.outcome in {Outcome.RECORDED, Outcome.DUPLICATE}:
+            one = engine.answered(event.decision, receipt)
+            results.append(schemas.FeedbackResult(one.id, one.status, one.learned, one.not_learned))  # type: ignore[arg-type]
+        else:
+            results.append(
+                schemas.FeedbackResult(event.decision, receipt.outcome.value, detail=receipt.reason)  # type: ignore[arg-type]
+            )
+    return schemas.FeedbackAnswers(results)
+
+
+def _check_batch(api: Api, several: Sequence[Any], field: str) -> None:
+    if not 1 <= len(several) <= api.settings.max_batch:
+        raise Problem(422, f"expected 1 to {api.settings.max_batch} in {field}, got {len(several)}", field)
+
+
+def _placed(error: InputError, field: str, attempts: Sequence[Callable[[], Any]]) -> InputError:
+    """Return the error with the place in the batch that it is about, found by trying each by itself."""
+    for place, attempt in enumerate(attempts):
+        try:
+            attempt()
+        except InputError as found:
+            where = f"{field}[{place}]"
+            return InputError(f"{found}, at {where}", f"{where}.{found.field}" if found.field else where)
+    return error
+
+
+async def decision(api: Api, call: Call) -> Any:
+    """Return a decision with its explanation."""
+    return await api.aside(lambda: _explained(api.engine, call.ids[0]))
+
+
+def _explained(engine: Engine, decision_id: str) -> schemas.ExplainedDecision:
+    explanation = engine.explain(decision_id)
+    made = engine.store.decision(decision_id)
+    assert made is not None  # it was explained
+    return schemas.ExplainedDecision(
+        made.id,
+        made.user,
+        made.arms[0],
+        made.arms,
+        made.propensity,
+        made.policy,
+        made.at,
+        schemas.ExplanationAnswer.of(explanation),
+        schemas.GivenAnswer.of(engine.store.feedback(decision_id)),
+    )
+
+
+# Users
+
+
+async def preference(api: Api, call: Call) -> Any:
+    """Return what a user cares about."""
+    found = await api.aside(lambda: api.engine.preference(call.ids[0]))
+    return msgspec.convert(asdict(found), schemas.PreferenceAnswer)
+
+
+async def user(api: Api, call: Call) -> Any:
+    """Return everything that is kept of a user."""
+    return await api.aside(lambda: api.engine.export_user(call.ids[0]))
+
+
+async def erase(api: Api, call: Call) -> None:
+    """Forget a user."""
+    await api.live.record(UserErased(call.ids[0], api.engine.clock()))
+    api.engine.forget(call.ids[0])
+
+
+# Arms
+
+
+async def arms(api: Api, call: Call) -> Any:
+    """Return all arms."""
+    found = await api.aside(api.engine.arms)
+    return schemas.ArmsAnswer([schemas.ArmAnswer.of(one) for one in found])
+
+
+async def arm(api: Api, call: Call) -> Any:
+    """Return one arm."""
+    return schemas.ArmAnswer.of(await api.aside(lambda: _arm(api.engine, call.ids[0])))
+
+
+def _arm(engine: Engine, arm_id: str) -> Any:
+    found = engine.arm(arm_id)
+    if found is None:
+        raise Problem(404, f"there is no arm {arm_id!r:.80}: GET /v1/arms lists them", "id")
+    return found
+
+
+async def add_arm(api: Api, call: Call) -> Any:
+    """Offer an arm from now on, or rename it."""
+    arm_id, name = call.ids[0], None if call.body is None else call.body.name
+    if name is None:
+        before = await api.aside(lambda: api.engine.arm(arm_id))
+        name = arm_id if before is None else before.name
+    await api.live.record(ArmAdded(arm_id, name, api.engine.clock()))
+    return await arm(api, call)
+
+
+async def retire_arm(api: Api, call: Call) -> Any:
+    """Offer an arm no longer."""
+    await api.live.record(ArmRetired(call.ids[0], api.engine.clock()))
+    return await arm(api, call)
+
+
+async def front(api: Api, call: Call) -> Any:
+    """Return the Pareto front with confidence."""
+    return schemas.FrontAnswer(
+        [msgspec.convert(asdict(one), schemas.FrontArmAnswer) for one in await api.aside(api.engine.front)]
+    )
+
+
+# The service itself
+
+
+async def objectives(api: Api, call: Call) -> Any:
+    """Return the objectives and the scale of the overall score."""
+    setup = api.engine.store.setup
+    return schemas.ObjectivesAnswer(
+        [schemas.ObjectiveAnswer.of(one) for one in setup.objectives], schemas.ObjectiveAnswer.of(setup.overall)
+    )
+
+
+async def statistics(api: Api, call: Call) -> Any:
+    """Count what there is."""
+    return await api.aside(api.engine.statistics)
+
+
+async def health(api: Api, call: Call) -> Any:
+    """Give a sign of life."""
+    return schemas.HealthAnswer()
+
+
+async def ready(api: Api, call: Call) -> Any:
+    """Tell whether decisions and feedback can be recorded."""
+    trouble = await api.aside(api.engine.store.trouble)
+    if trouble is not None:
+        raise Problem(503, trouble, headers={"retry-after": "5"})
+    return schemas.HealthAnswer()
+
+
+async def measures(api: Api, call: Call) -> Any:
+    """Return what Prometheus reads."""
+    text = await api.aside(api.metrics.text)
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

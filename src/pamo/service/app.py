@@ -1,0 +1,113 @@
+"""The ASGI application: which operation a path means, and what holds them together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+from pamo.engine import Engine
+from pamo.service import reference
+from pamo.service.api import Api
+from pamo.service.handling import Endpoint, refuse
+from pamo.service.openapi import describe
+from pamo.service.operations import Call, Operation
+from pamo.service.problems import Problem
+from pamo.service.schemas import encode
+from pamo.service.settings import Settings
+from pamo.service.table import OPERATIONS
+
+
+class Routes(BaseRoute):
+    """Finds the operation for a path. Ids are percent-encoded in it, so that they may hold slashes as well."""
+
+    def __init__(self, api: Api, operations: tuple[Operation, ...]) -> None:
+        self._templates: dict[int, dict[tuple[str | None, ...], dict[str, Endpoint]]] = {}
+        for one in operations:
+            group = self._templates.setdefault(len(one.segments), {})
+            methods = group.setdefault(one.segments, {})
+            methods[one.method] = Endpoint(api, one)
+            if one.method == "GET":
+                methods["HEAD"] = methods["GET"]
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Tell whether the path is one of the API's."""
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        raw = scope.get("raw_path") or quote(scope["path"]).encode()
+        parts = raw.decode("latin-1").split("/")[1:]
+        for template, methods in self._templates.get(len(parts), {}).items():
+            for part, wanted in zip(parts, template, strict=True):
+                if wanted is not None and wanted != part:
+                    break
+            else:
+                ids = [part for part, wanted in zip(parts, template, strict=True) if wanted is None]
+                return Match.FULL, {"pamo.methods": methods, "pamo.ids": ids}
+        return Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request to its operation."""
+        methods = scope["pamo.methods"]
+        endpoint = methods.get(scope["method"])
+        if endpoint is None:
+            allowed = ", ".join(methods)
+            await refuse(send, Problem(405, f"this takes {allowed}, not {scope['method']}", headers={"allow": allowed}))
+            return
+        try:
+            ids = tuple(_text(part) for part in scope["pamo.ids"])
+        except UnicodeDecodeError:
+            await refuse(send, Problem(422, "expected an id in UTF-8, percent-encoded", "id"))
+            return
+        await endpoint(scope, receive, send, ids)
+
+
+def _text(part: str) -> str:
+    return part if part.isascii() and "%" not in part else unquote_to_bytes(part.encode("latin-1")).decode()
+
+
+async def _unknown(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "http":
+        await refuse(send, Problem(404, f"there is nothing at {scope['path']:.80}: /docs says what there is"))
+    elif scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1000})
+
+
+def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
+    """Return the service as an ASGI application. The engine is the caller's to close.
+
+    >>> with Engine(["taste: 1..5"]) as engine:
+    ...     create_app(engine).state.api.keyring.empty
+    True
+    """
+    settings = Settings() if settings is None else settings
+    api = Api(engine, settings)
+    document = describe(OPERATIONS, engine.store.setup, keys=not api.keyring.empty, max_batch=settings.max_batch)
+    description, page = encode(document), reference.page(document)
+
+    async def openapi(api: Api, call: Call) -> Any:
+        return Response(description, media_type="application/json")
+
+    async def docs(api: Api, call: Call) -> Any:
+        return Response(page, media_type="text/html", headers={"content-security-policy": reference.POLICY})
+
+    about = (
+        Operation("GET", "/openapi.json", "getOpenApi", "Return this description.", openapi, roles=None),
+        Operation("GET", "/docs", "getReference", "Show it.", docs, roles=None, media="text/html"),
+    )
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        api.live.close()
+
+    app = Starlette(routes=[Routes(api, (*OPERATIONS, *about))], lifespan=lifespan)
+    app.router.default = _unknown
+    app.router.redirect_slashes = False
+    app.state.api = api
+    return app

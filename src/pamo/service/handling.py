@@ -1,0 +1,206 @@
+"""From an HTTP request to a handler and back: limits, keys, bodies, errors and measures, alike for all operations."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import time
+from collections.abc import MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from pamo.errors import PamoError
+from pamo.service.api import Api
+from pamo.service.operations import Call, Operation
+from pamo.service.problems import MEDIA_TYPE, Problem, misread, problem_of
+from pamo.service.schemas import encode
+
+log = logging.getLogger("pamo.service")
+
+COMMON = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+"""Headers of every answer."""
+
+_JSON = b"application/json"
+
+
+class Endpoint:
+    """An operation as an ASGI application."""
+
+    def __init__(self, api: Api, operation: Operation) -> None:
+        self._api, self._operation = api, operation
+        self._decode = None if operation.body is None else msgspec.json.Decoder(operation.body).decode
+        self._count, self._clock = api.metrics.of(operation.name)
+        self._success = [(b"content-type", operation.media.encode()), *COMMON]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, ids: tuple[str, ...]) -> None:
+        """Answer a request."""
+        api, started = self._api, time.perf_counter()
+        api.in_flight += 1
+        try:
+            answer = await self._answer(scope, receive, ids)
+            if isinstance(answer, Response):
+                status = answer.status_code
+                answer.headers.setdefault("x-content-type-options", "nosniff")
+                await answer(scope, receive, send)
+            else:
+                status = self._operation.status
+                await _send(send, status, self._success, b"" if status == 204 else encode(answer))
+        except Problem as problem:
+            status = problem.status
+            await refuse(send, problem)
+        except PamoError as error:
+            translated = problem_of(error)
+            status = translated.status
+            if status >= 500:
+                log.error("%s: %s", self._operation.name, error)
+            await refuse(send, translated)
+        except Exception:
+            status = 500
+            log.exception("%s %s failed", scope["method"], self._operation.path)
+            await refuse(send, Problem(500, "this failed, and the log here says why; nothing was acknowledged"))
+        finally:
+            api.in_flight -= 1
+        self._count(status)
+        self._clock(time.perf_counter() - started)
+
+    async def _answer(self, scope: Scope, receive: Receive, ids: tuple[str, ...]) -> Any:
+        api, operation = self._api, self._operation
+        authorization = content_type = length = repeat = host = None
+        for name, value in scope["headers"]:
+            if name == b"content-type":
+                content_type = value
+            elif name == b"content-length":
+                length = value
+            elif name == b"authorization":
+                authorization = value
+            elif name == b"idempotency-key":
+                repeat = value
+            elif name == b"host":
+                host = value
+        if operation.roles is not None:
+            self._admit(scope, authorization, host)
+            if api.in_flight > api.settings.max_waiting:
+                raise Problem(503, "too many requests are under way: try again soon", headers={"retry-after": "1"})
+        call = Call(ids)
+        if self._decode is not None:
+            body = await self._body(receive, length)
+            if body or not operation.body_optional:
+                if content_type is None or not content_type.lower().startswith(_JSON):
+                    raise Problem(415, "expected content-type: application/json (curl sends it with --json)")
+                try:
+                    call.body = self._decode(body)
+                except msgspec.DecodeError as error:
+                    raise misread(error) from None
+        if operation.query is not None:
+            call.query = _query(operation.query, scope["query_string"])
+        if repeat is not None and operation.repeatable:
+            call.key = _repeat_key(repeat)
+        return await operation.handler(api, call)
+
+    def _admit(self, scope: Scope, authorization: bytes | None, host: bytes | None) -> None:
+        """Let the request through if its key may, and has not asked too often."""
+        api, roles = self._api, self._operation.roles or ()
+        if api.keyring.empty:
+            # Without keys only this machine is to be served; a page in its browser is not, whatever name it has
+            # had point here.
+            if host is not None and not _is_loopback(host):
+                raise Problem(
+                    403, f"without keys this answers to localhost only, and was asked as {host.decode('latin-1')[:80]}"
+                )
+            caller = (scope.get("client") or ("local",))[0]
+        else:
+            found = api.keyring.roles_for(None if authorization is None else authorization.decode("latin-1"))
+            if found is None:
+                what = "a key is needed" if authorization is None else "this key is not known"
+                raise Problem(
+                    401, f"{what}: send authorization: Bearer KEY", headers={"www-authenticate": 'Bearer realm="pamo"'}
+                )
+            caller, has = found
+            if roles and not any(role in has for role in roles):
+                wanted = " or ".join(roles)
+                raise Problem(403, f"the key {caller} may not do this: it takes the role {wanted}")
+        if api.limiter is not None:
+            wait = api.limiter.wait_for(caller)
+            if wait > 0.0:
+                raise Problem(
+                    429,
+                    f"more than {api.settings.rate:g} requests a second: try again in {wait:.1f} s",
+                    headers={"retry-after": str(max(1, round(wait + 0.5)))},
+                )
+
+    async def _body(self, receive: Receive, length: bytes | None) -> bytes:
+        settings = self._api.settings
+        limit = settings.max_body_bytes
+        if length is not None and length.isdigit() and int(length) > limit:
+            raise _too_large(limit)
+        try:
+            async with asyncio.timeout(settings.timeout_seconds):
+                message = await receive()
+                body = message.get("body", b"")
+                while message.get("more_body", False):
+                    if len(body) > limit:
+                        raise _too_large(limit)
+                    message = await receive()
+                    body += message.get("body", b"")
+        except TimeoutError:
+            raise Problem(
+                408, f"the body did not arrive within {settings.timeout_seconds:g} s", headers={"connection": "close"}
+            ) from None
+        if len(body) > limit:
+            raise _too_large(limit)
+        if message["type"] == "http.disconnect":
+            raise Problem(400, "the connection was closed before the body was complete")
+        return bytes(body)
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem(413, f"expected a body of at most {limit} bytes", headers={"connection": "close"})
+
+
+def _repeat_key(value: bytes) -> str:
+    text = value.decode("latin-1")
+    if not text or not text.isascii() or not text.isprintable() or len(text) > 256:
+        raise Problem(422, "expected an idempotency-key of 1 to 256 visible ASCII characters", "idempotency-key")
+    return text
+
+
+def _query(kind: Any, text: bytes) -> Any:
+    given: dict[str, str] = {}
+    for name, value in parse_qsl(text.decode("latin-1"), keep_blank_values=True):
+        if name in given:
+            raise Problem(422, f"expected {name:.80} once in the query", name[:80])
+        given[name] = value
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise misread(error) from None
+
+
+def _is_loopback(host: bytes) -> bool:
+    name = host.decode("latin-1").strip().lower()
+    name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
+    if name in {"localhost", "testserver"} or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+async def refuse(send: Send, problem: Problem) -> None:
+    """Answer with a problem."""
+    headers = [(b"content-type", MEDIA_TYPE.encode()), *COMMON]
+    headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in problem.headers.items()]
+    await _send(send, problem.status, headers, encode(problem.body()))
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    start: MutableMapping[str, Any] = {"type": "http.response.start", "status": status}
+    start["headers"] = headers if status == 204 else [*headers, (b"content-length", b"%d" % len(body))]
+    await send(start)
+    await send({"type": "http.response.body", "body": body})

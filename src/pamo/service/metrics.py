@@ -1,0 +1,93 @@
+"""What Prometheus reads: requests by operation and status, how long they took, and how much of everything there is."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from pamo._version import __version__
+
+if TYPE_CHECKING:
+    from pamo.service.api import Api
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""The histogram's buckets, close together where a request should be."""
+
+
+class Metrics:
+    """Counts what the service does. Each service has its own registry."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "pamo_http_requests", "Requests answered.", ("operation", "status"), registry=self.registry
+        )
+        self._seconds = Histogram(
+            "pamo_http_request_seconds",
+            "Seconds until a request was answered.",
+            ("operation",),
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self._feedback = Counter(
+            "pamo_feedback", "Feedback taken, by what became of it.", ("status",), registry=self.registry
+        )
+        self._decisions = Counter("pamo_decisions", "Decisions made.", registry=self.registry)
+
+    def of(self, operation: str) -> tuple[Callable[[int], None], Callable[[float], None]]:
+        """Return what counts an operation's answers by status, and what takes their seconds."""
+
+        @functools.cache
+        def counter(status: int) -> Counter:
+            return self._requests.labels(operation, str(status))
+
+        def count(status: int) -> None:
+            counter(status).inc()
+
+        return count, self._seconds.labels(operation).observe
+
+    def decided(self, number: int = 1) -> None:
+        """Count decisions."""
+        self._decisions.inc(number)
+
+    @functools.cache  # noqa: B019  # a handful of statuses, and the service lives as long
+    def _status(self, status: str) -> Counter:
+        return self._feedback.labels(status)
+
+    def fed(self, status: str) -> None:
+        """Count a feedback."""
+        self._status(status).inc()
+
+    def watch(self, api: Api) -> None:
+        """Read the engine's numbers whenever metrics are asked for."""
+        self.registry.register(_Numbers(api))
+
+    def text(self) -> bytes:
+        """Return everything as Prometheus reads it."""
+        return generate_latest(self.registry)
+
+
+class _Numbers(Collector):
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def describe(self) -> Iterator[Metric]:
+        """Say nothing yet: asking the store when the service starts would be too soon."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the numbers as they are now."""
+        api = self._api
+        yield GaugeMetricFamily("pamo_http_in_flight", "Requests under way.", value=api.in_flight)
+        for name, value in api.engine.statistics().items():
+            yield GaugeMetricFamily(f"pamo_{name}", f"Present number of {name.replace('_', ' ')}.", value=value)
+        trouble = api.engine.store.trouble()
+        yield GaugeMetricFamily("pamo_ready", "1 if decisions and feedback can be recorded.", value=trouble is None)
+        about = GaugeMetricFamily("pamo_info", "What this is.", labels=("version",))
+        about.add_metric((__version__,), 1)
+        yield about

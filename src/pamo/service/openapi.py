@@ -1,0 +1,145 @@
+"""The API's description (OpenAPI 3.1), made from the table of operations and this store's own objectives."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import msgspec
+
+from pamo._version import __version__
+from pamo.service.operations import Operation
+from pamo.service.problems import MEDIA_TYPE, ProblemBody
+from pamo.store import Setup
+from pamo.store.rules import HEAVIEST, LONGEST
+
+REASONS = {
+    400: "The body is not JSON.",
+    401: "A key is needed, or this one is not known.",
+    403: "The key has not the role that this takes.",
+    404: "There is nothing of that id.",
+    408: "The body did not arrive in time.",
+    409: "Something else was recorded before: as the feedback to this decision, or under this key.",
+    410: "The feedback came too late.",
+    413: "The body is too large.",
+    415: "The body is not sent as application/json.",
+    422: "A value is not one that can be used; `field` names it.",
+    429: "Too many requests; Retry-After says how many seconds to wait.",
+    503: "It cannot be recorded at the moment, and nothing was acknowledged.",
+}
+
+_ID = {"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": "^[^\\u0000]*$"}
+
+
+def describe(operations: tuple[Operation, ...], setup: Setup, *, keys: bool, max_batch: int) -> dict[str, Any]:
+    """Return the description as plain values."""
+    kinds = [kind for one in operations for kind in (one.body, one.answer) if kind is not None]
+    kinds.append(ProblemBody)
+    found, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    schemas = dict(zip(kinds, found, strict=True))
+    components = copy.deepcopy(components)
+    _narrow(components, setup, max_batch)
+    paths: dict[str, Any] = {}
+    for one in operations:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas, keys)
+    description: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "pamo",
+            "version": __version__,
+            "description": "Learns what each person cares about, and picks for them accordingly.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+    if keys:
+        description["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    return description
+
+
+def _operation(one: Operation, schemas: dict[Any, Any], keys: bool) -> dict[str, Any]:
+    success: dict[str, Any] = {"description": "Done."}
+    if one.answer is not None:
+        success["content"] = {one.media: {"schema": schemas[one.answer]}}
+    problem = {MEDIA_TYPE: {"schema": schemas[ProblemBody]}}
+    statuses = set(one.problems)
+    if one.roles is not None:
+        statuses |= {429, 503}
+        statuses |= {401, 403} if keys else {403}
+    if one.body is not None:
+        statuses |= {400, 408, 413, 415, 422}
+    parameters = _parameters(one)
+    if parameters:
+        statuses.add(422)
+    description: dict[str, Any] = {
+        "operationId": one.name,
+        "summary": one.summary,
+        "tags": [one.tag],
+        "responses": {
+            str(one.status): success,
+            **{str(status): {"description": REASONS[status], "content": problem} for status in sorted(statuses)},
+        },
+    }
+    if parameters:
+        description["parameters"] = parameters
+    if one.body is not None:
+        description["requestBody"] = {
+            "required": not one.body_optional,
+            "content": {"application/json": {"schema": schemas[one.body]}},
+        }
+    if keys and one.roles is not None:
+        description["security"] = [{"key": []}]
+        if one.roles:
+            description["description"] = f"Takes a key with the role {' or '.join(one.roles)}."
+    return description
+
+
+def _parameters(one: Operation) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for part in one.path.split("/"):
+        if part.startswith("{"):
+            found.append({"name": part[1:-1], "in": "path", "required": True, "schema": _ID})
+    if one.repeatable:
+        schema = {"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": "^[ -~]+$"}
+        found.append({"name": "Idempotency-Key", "in": "header", "required": False, "schema": schema})
+    if one.query is not None:
+        (_, parts) = msgspec.json.schema_components([one.query])
+        schema = parts[one.query.__name__]
+        for name, kind in schema.get("properties", {}).items():
+            required = name in schema.get("required", ())
+            found.append({"name": name, "in": "query", "required": required, "schema": kind})
+    return found
+
+
+def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
+    """Say of numbers by objective which objectives there are, and between what they lie."""
+    rewards = {one.name: {"type": "number", "minimum": one.low, "maximum": one.high} for one in setup.objectives}
+    weight = {"type": "number", "minimum": -HEAVIEST, "maximum": HEAVIEST}
+    weights = {one.name: weight for one in setup.objectives}
+    closed = {"type": "object", "additionalProperties": False}
+    for name in ("Request", "BatchRequest", "FeedbackBody", "BatchFeedback"):
+        fields = components[name]["properties"]
+        fields["preference"] = _or_null(
+            {**closed, "properties": weights, "required": list(weights)}, fields["preference"].get("description")
+        )
+        if "rewards" in fields:
+            fields["rewards"] = _or_null({**closed, "properties": rewards}, fields["rewards"].get("description"))
+            scale = {"type": "number", "minimum": setup.overall.low, "maximum": setup.overall.high}
+            fields["overall"] = _or_null(scale, fields["overall"].get("description"))
+            components[name]["anyOf"] = [
+                {"required": ["rewards"], "properties": {"rewards": {"type": "object", "minProperties": 1}}},
+                {"required": ["overall"], "properties": {"overall": {"type": "number"}}},
+                {"required": ["preference"], "properties": {"preference": {"type": "object"}}},
+            ]
+        else:
+            for kind in fields["arms"]["anyOf"]:
+                if kind.get("type") == "array":
+                    kind.update(minItems=1, uniqueItems=True)
+    for name, field in (("DecisionBatch", "requests"), ("FeedbackBatch", "feedback")):
+        components[name]["properties"][field].update(minItems=1, maxItems=max_batch)
+
+
+def _or_null(schema: dict[str, Any], description: str | None) -> dict[str, Any]:
+    said = {} if description is None else {"description": description}
+    return {"anyOf": [schema, {"type": "null"}], "default": None, **said}

@@ -1,0 +1,86 @@
+"""What goes wrong, as HTTP says it: a status, and a JSON problem (RFC 9457) whose detail is one sentence."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+
+import msgspec
+
+from pamo.errors import (
+    ConflictError,
+    ExpiredDecisionError,
+    InputError,
+    PamoError,
+    StoreError,
+    UnknownDecisionError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class ProblemBody(msgspec.Struct, rename={"kind": "type"}):
+    """What every error is answered with: its status, a sentence, and the field that it is about, where it is one's."""
+
+    title: str
+    status: int
+    detail: str
+    field: str | msgspec.UnsetType = msgspec.UNSET
+    kind: str = "about:blank"
+
+
+class Problem(Exception):
+    """Ends a request with a status and a sentence. headers: more of them, such as Retry-After."""
+
+    def __init__(self, status: int, detail: str, field: str | None = None, headers: dict[str, str] | None = None):
+        super().__init__(detail)
+        self.status, self.detail, self.field = status, detail, field
+        self.headers = headers or {}
+
+    def body(self) -> ProblemBody:
+        """Return what is answered."""
+        title = HTTPStatus(self.status).phrase
+        return ProblemBody(title, self.status, self.detail, msgspec.UNSET if self.field is None else self.field)
+
+
+def problem_of(error: PamoError) -> Problem:
+    """Return the problem that an error of the engine is to a client."""
+    detail = str(error)
+    if isinstance(error, InputError):
+        return Problem(422, detail, error.field)
+    if isinstance(error, UnknownDecisionError):
+        return Problem(404, detail, "id")
+    if isinstance(error, ConflictError):
+        return Problem(409, detail)
+    if isinstance(error, ExpiredDecisionError):
+        return Problem(410, detail, "id")
+    if isinstance(error, StoreError):
+        return Problem(503, detail, headers={"retry-after": "1"})
+    return Problem(500, detail)
+
+
+_PLACE = re.compile(r" - at `(?:key in )?\$\.?(?P<place>[^`]*)`$")
+_NAME = re.compile(r"field `(?P<name>[^`]*)`")
+
+
+def misread(error: msgspec.DecodeError) -> Problem:
+    """Return the problem with a body that is not JSON, or not what was expected.
+
+    >>> try:
+    ...     msgspec.json.decode(b'{"k": "one"}', type=dict[str, int])
+    ... except msgspec.DecodeError as error:
+    ...     print(misread(error).status, misread(error).detail)
+    422 expected int, got str
+    """
+    text = str(error)
+    if not isinstance(error, msgspec.ValidationError):
+        return Problem(400, f"expected a body in JSON: {text[:1].lower()}{text[1:]}")
+    found = _PLACE.search(text)
+    place = found["place"] if found else ""
+    text = _PLACE.sub("", text)
+    named = _NAME.search(text)
+    if named:
+        place = f"{place}.{named['name']}" if place else named["name"]
+    place = place.replace("[...]", "")
+    detail = text.replace("`", "").replace("Object", "object")
+    return Problem(422, f"{detail[:1].lower()}{detail[1:]}" + (f", at {place}" if place else ""), place or None)

@@ -1,0 +1,179 @@
+"""Runs the service: opens the store, listens, and on a signal to stop finishes what it was asked before."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import socket
+import sys
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from pamo.engine import Engine
+from pamo.errors import InputError, PamoError
+from pamo.service.app import create_app
+from pamo.service.settings import Settings
+from pamo.store import open_store
+
+log = logging.getLogger("pamo.service")
+
+SWITCH_SECONDS = 0.0005
+"""How long a thread may hold the interpreter while another waits: the default of 5 ms would show in every request."""
+
+
+def open_engine(settings: Settings) -> Engine:
+    """Open the store that the settings name, with its arms, and return the engine over it, which owns both."""
+    store = open_store(settings.store, settings.setup, expires_after=settings.expires_after)
+    try:
+        engine = Engine(
+            policy=settings.policy, store=store, seed=settings.seed, accept_new_arms=settings.accept_new_arms
+        )
+        known = {arm.id: arm for arm in engine.arms()}
+        for arm, name in settings.named_arms.items():
+            # An arm that was retired meanwhile stays so: what was done over the API outlives a restart.
+            if arm not in known or (known[arm].active and name is not None):
+                engine.add_arm(arm, name)
+    except BaseException:
+        store.close()
+        raise
+    return engine
+
+
+class Protocol(HttpToolsProtocol):
+    """Uvicorn's protocol, which also hangs up on who connects and then takes too long to say what is wanted."""
+
+    patience = 10.0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Give the first request its time."""
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(self.patience, self._hang_up)
+
+    def on_message_begin(self) -> None:
+        """Give each later request its time as well."""
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.patience, self._hang_up)
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Stop the clock: from here on the application has its own."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        super().connection_lost(exc)
+
+    def _hang_up(self) -> None:
+        self._deadline = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+def serve(settings: Settings) -> int:
+    """Serve until told to stop; return the exit code."""
+    listening = _listen(settings)
+    try:
+        engine = open_engine(settings)
+    except BaseException:
+        listening.close()
+        raise
+    try:
+        print(
+            "pamo gets ready; the first time on a machine it compiles for some ten seconds", file=sys.stderr, flush=True
+        )
+        _warm(engine)
+        app = create_app(engine, settings)
+        protocol = type("Protocol", (Protocol,), {"patience": settings.timeout_seconds})
+        config = uvicorn.Config(
+            app,
+            http=protocol,
+            loop="auto",
+            ws="none",
+            lifespan="on",
+            log_level=settings.log_level,
+            access_log=settings.access_log,
+            server_header=False,
+            date_header=True,
+            proxy_headers=False,
+            timeout_graceful_shutdown=max(1, round(settings.stop_seconds)),
+            backlog=2048,
+            ssl_certfile=settings.tls_certificate,
+            ssl_keyfile=settings.tls_key,
+        )
+        server = _Server(config, settings, engine)
+        sys.setswitchinterval(SWITCH_SECONDS)
+        gc.collect()
+        gc.freeze()  # what is there now stays: the collector need not look at it again and again
+        with contextlib.suppress(KeyboardInterrupt):  # uvicorn stopped in good order, and says so once more
+            server.run(sockets=[listening])
+    finally:
+        engine.close()
+        engine.store.close()
+    log.info("stopped; everything that was acknowledged is kept")
+    return 0 if server.started else 3
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, settings: Settings, engine: Engine) -> None:
+        super().__init__(config)
+        self._settings, self._engine = settings, engine
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if not self.started or not sockets:
+            return
+        scheme = "https" if self._settings.tls_certificate else "http"
+        host, port = sockets[0].getsockname()[:2]
+        address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        names = ", ".join(one.name for one in self._engine.objectives)
+        print(f"pamo serves {address} ({names}; store: {self._settings.shown_store})", flush=True)
+
+
+def _warm(engine: Engine) -> None:
+    """Have the kernels compiled or loaded before the first user waits for them."""
+    with Engine(engine.objectives, engine.policy, overall=engine.store.setup.overall, seed=0) as rehearsal:
+        rehearsal.add_arm("A")
+        rehearsal.add_arm("B")
+        weights = {one.name: 1.0 for one in engine.objectives}
+        scores = {one.name: one.low for one in engine.objectives}
+        overall = rehearsal.store.setup.overall.low
+        for preference in (None, weights, None):
+            try:
+                decision = rehearsal.decide("ann", preference=preference)
+                rehearsal.feedback(decision.id, scores, overall, weights if preference is None else None)
+                rehearsal.decide_many([{"user": "bob", "preference": preference, "k": 2}])
+            except PamoError:
+                continue  # a policy that does not take a preference here, or needs one
+        rehearsal.preference("ann")
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """Take the port before the store is opened, so that a port in use costs nothing."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+        except BaseException:
+            listening.close()
+            raise
+    except OSError as error:
+        raise InputError(
+            f"cannot listen on {settings.host} port {settings.port}: {error}; give another with --host or --port"
+        ) from None
+    listening.setblocking(False)
+    return listening
