@@ -119,7 +119,9 @@ def decide_ahead(server: Server, count: int, users: int, path: Path) -> int:
     names = itertools.cycle(f"user-{n}" for n in range(users))
     with path.open("w", encoding="utf-8") as file:
         while made < count:
-            batch = caller.ask("POST", "/v1/decisions/batch", {"requests": [{"user": next(names)} for _ in range(BATCH)]})
+            batch = caller.ask(
+                "POST", "/v1/decisions/batch", {"requests": [{"user": next(names)} for _ in range(BATCH)]}
+            )
             file.writelines(f"{one['id']}\n" for one in batch["decisions"])
             made += len(batch["decisions"])
     caller.close()
@@ -211,7 +213,9 @@ def table(tally: Tally, options: argparse.Namespace, store: str, wrong: Sequence
     for name, reached, met in goals(tally):
         lines.append(f"{name}: {reached}, {'met' if met else 'MISSED'}")
     answered = f"{tally.feedbacks:,} feedbacks and {tally.decisions:,} decisions"
-    lines.append(f"journal: {'; '.join(wrong) if wrong else f'{answered} answered, as many in it, and the sums are its'}")
+    lines.append(
+        f"journal: {'; '.join(wrong) if wrong else f'{answered} answered, as many in it, and the sums are its'}"
+    )
     return "\n".join(lines)
 
 
@@ -230,7 +234,9 @@ def as_json(tally: Tally, options: argparse.Namespace, wrong: Sequence[str]) -> 
         {
             "version": __version__,
             "settings": {**vars(options), "processors": os.cpu_count()},
-            "rounds": [{what: {**asdict(one), "rate": one.rate} for what, one in each.items()} for each in tally.rounds],
+            "rounds": [
+                {what: {**asdict(one), "rate": one.rate} for what, one in each.items()} for each in tally.rounds
+            ],
             "disk_sync_milliseconds": tally.disk,
             "ratio": {what: tally.ratio(what) for what in WHAT},
             "goals": [{"goal": name, "reached": reached, "met": met} for name, reached, met in goals(tally)],

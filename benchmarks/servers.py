@@ -53,6 +53,10 @@ class Server:
         """Have it stop in good order, and return its exit code."""
         if self.running():
             self._process.terminate()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait until it has stopped, and return its exit code."""
         try:
             return self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
