@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import gc
 import logging
+import signal
 import socket
 import sys
+import threading
 from typing import Any
 
 import uvicorn
@@ -115,7 +117,10 @@ def serve(settings: Settings) -> int:
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
-        with contextlib.suppress(KeyboardInterrupt):  # uvicorn stopped in good order, and says so once more
+        # Uvicorn stops in good order, and then raises the signal once more: the store is still to be closed.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, lambda number, frame: None)
+        with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
     finally:
         engine.close()

@@ -40,7 +40,9 @@ from pamo.store.sqlite_file import (
     COLUMNS,
     FIND,
     FORMAT,
+    INDEXES,
     INSERT,
+    OF_USER,
     SCHEMA,
     apsw,
     connect,
@@ -69,7 +71,7 @@ class SqliteStore(FoldedStore):
         snapshot_every: int = 500_000,
         synchronous: str = "FULL",
         vfs: str | None = None,
-        checkpoint_pages: int = 1000,
+        checkpoint_pages: int = 4000,
     ) -> None:
         self.path = Path(path)
         self.lock = threading.RLock()
@@ -95,6 +97,7 @@ class SqliteStore(FoldedStore):
                 self._write.wal_autocheckpoint(0)
                 self._write.set_wal_hook(self._note_log)
                 self.setup = self._prepare(setup)
+                self._write.execute(INDEXES)
                 self._read = connect(self.path, vfs, writing=False)
                 self._checker = Checker(self.setup)
                 self._fold = self._restore()
@@ -195,15 +198,15 @@ class SqliteStore(FoldedStore):
                 sequence += 1
                 records.append((sequence, record))
         if records:
-            with self._transaction():
-                self._insert(records)
+            # One statement is a transaction of its own: to begin and to commit would each be one more turn to wait for.
+            self._insert(records)
             with self.lock:
                 for sequence, record in records:
                     self._fold.apply(record, sequence)
         return receipts
 
     def _erase(self, event: UserErased) -> Receipt:
-        rows = list(self._write.execute(f"{COLUMNS} WHERE user = ?", (event.user,)))
+        rows = list(self._write.execute(OF_USER, (event.user,)))
         if not rows:
             return Receipt(Outcome.UNKNOWN, reason=f"there is no user {event.user!r}")
         sequence = self._fold.sequence + 1
@@ -289,7 +292,7 @@ class SqliteStore(FoldedStore):
 
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield the decisions for a user and their feedback."""
-        for sequence, *row in self._rows(f"{COLUMNS} WHERE user = ? ORDER BY sequence", (user,)):
+        for sequence, *row in self._rows(OF_USER, (user,)):
             yield sequence, decode(*row)
 
     def decision(self, decision_id: str) -> DecisionMade | None:
