@@ -26,6 +26,10 @@ class StoreError(PamoError):
     """A store cannot be opened, read or written: nothing that it was asked to record meanwhile is acknowledged."""
 
 
+class InUseError(StoreError):
+    """Another process has the store, and this one cannot be shared."""
+
+
 class UnknownDecisionError(PamoError, LookupError):
     """There is no decision of that id, or none any more."""
 

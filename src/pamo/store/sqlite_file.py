@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pamo.errors import StoreError, missing_extra
+from pamo.errors import InUseError, StoreError, missing_extra
 
 try:
     import apsw
@@ -70,7 +70,7 @@ def own(path: Path) -> Any:
             owner.execute("BEGIN EXCLUSIVE")
         except apsw.BusyError:
             owner.close()
-            raise StoreError(
+            raise InUseError(
                 f"{path} is in use: one process owns a SQLite store. Stop that one first, or use PostgreSQL for several"
             ) from None
         return owner
