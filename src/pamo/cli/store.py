@@ -351,7 +351,8 @@ def _bar(name: str, total: int) -> Iterator[Callable[[int], object]]:
 def waiting(name: str) -> Iterator[Callable[[str], object]]:
     """Show how long something takes that cannot tell how far it is; what is yielded changes the name of it."""
     done = threading.Event()
-    with tqdm(desc=name, file=sys.stderr, leave=False, bar_format="{desc}: {elapsed} gone") as bar:
+    shape = "{desc}: {elapsed} gone"
+    with tqdm(desc=name, file=sys.stderr, leave=False, bar_format=shape, disable=None) as bar:  # None: not in a file
 
         def tick() -> None:
             while not done.wait(0.5):
