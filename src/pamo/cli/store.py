@@ -113,7 +113,7 @@ def add_store(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(command=lambda options: parser.print_help() or 0)
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND")
+    parts = parser.add_subparsers(title="commands", metavar="COMMAND", help="what to do with it")
     show = _add(parts, "show", _show, "what a store holds: objectives, counts, size, last event", _SHOW_HELP)
     _add_address(show, "store", "STORE", "the store to look into")
     show.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
