@@ -130,7 +130,7 @@ def _serve(options: argparse.Namespace) -> int:
         print(shown(settings), end="")
         return 0
     # Imported here: no other command needs the packages that serve.
-    from pamo.service import serve  # type: ignore[attr-defined]
+    from pamo.service import serve
 
     code: int = serve(settings)
     return code

@@ -89,6 +89,9 @@ def serve(settings: Settings) -> int:
         listening.close()
         raise
     try:
+        print(
+            "pamo gets ready; the first time on a machine it compiles for some ten seconds", file=sys.stderr, flush=True
+        )
         _warm(engine)
         app = create_app(engine, settings)
         protocol = type("Protocol", (Protocol,), {"patience": settings.timeout_seconds})

@@ -233,12 +233,13 @@ def load_settings(
 ) -> Settings:
     """Return the settings: those of a file stand above the defaults, the environment's above these, flags above all.
 
-    flags: by name, as text or as values; None is a flag that was not given. environ: variables PAMO_…, an empty one
-    as if it were not there. path: a TOML file; by default what PAMO_CONFIG names, or else pamo.toml in the working
-    folder, if it is there.
+    flags: by name, as text or as values; None is a flag that was not given. environ: variables such as `PAMO_PORT`, an
+    empty one as if it were not there. path: a TOML file; by default what `PAMO_CONFIG` names, or else pamo.toml in the
+    working folder, if it is there.
 
-    >>> load_settings({"port": "9000"}, {"PAMO_PORT": "8001", "PAMO_ARMS": "A,B"}).named_arms
-    {'A': None, 'B': None}
+    >>> settings = load_settings({"port": "9000"}, {"PAMO_PORT": "8001", "PAMO_ARMS": "A,B"})
+    >>> settings.port, settings.arms
+    (9000, ('A', 'B'))
     """
     variables = {} if environ is None else environ
     values = _from_file(path, variables)

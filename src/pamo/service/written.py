@@ -88,11 +88,10 @@ def key_table(key: Key, *, digest: bool = True) -> str:
 
 def table() -> str:
     """Return the documentation's table of all settings."""
-    lines = ["| section | setting | flag | variable | default | |", "|---|---|---|---|---|---|"]
+    lines = ["| in the file | flag and variable | default | what it is |", "|---|---|---|---|"]
     for row in OPTIONS:
-        section = "`[[keys]]`" if row.section == "keys" else f"`[{row.section}]`"
-        names = f"{section} | `{row.name}` | `{row.flag}` | `{row.variable}`"
-        lines.append(f"| {names} | {default_in_words(row)} | {row.help} |")
+        place = "`[[keys]]`" if row.section == "keys" else f"`[{row.section}]` `{row.name}`"
+        lines.append(f"| {place} | `{row.flag}` `{row.variable}` | {default_in_words(row)} | {row.help} |")
     return "\n".join(lines) + "\n"
 
 
