@@ -47,7 +47,8 @@ class Server:
         self._command = [sys.executable, *program, "serve", "--store", store, "--port", "0", "--log-level", "warning"]
         self._command += ["--objectives", ", ".join(OBJECTIVES), "--overall", OVERALL, "--arms", ",".join(ARMS)]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PAMO_")}
-        self._environment = {**kept, "PYTHONPATH": str(ROOT)}
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._environment = {**kept, "PYTHONPATH": os.pathsep.join(paths)}  # for faults
 
     async def begin(self) -> None:
         """Start the process, and do not wait for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -38,7 +39,8 @@ class Visitor:
         while not self._stop.is_set():
             await self._round()
         while self._late:
-            await self._feed([self._late.pop()])
+            with contextlib.suppress(WrongAnswerError):
+                await self._feed([self._late.pop()])
         for line in (*self._lines, *self._spare):
             line.close()
 

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import gc
 import logging
+import signal
 import socket
 import sys
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -115,7 +117,7 @@ def serve(settings: Settings) -> int:
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
-        with contextlib.suppress(KeyboardInterrupt):  # uvicorn stopped in good order, and says so once more
+        with contextlib.suppress(KeyboardInterrupt):  # one that came before the server listened for it
             server.run(sockets=[listening])
     finally:
         engine.close()
@@ -128,6 +130,13 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, settings: Settings, engine: Engine) -> None:
         super().__init__(config)
         self._settings, self._engine = settings, engine
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Uvicorn would send itself the signal once more when it is done, and SIGTERM would end the process there and
+        # then, before the store is closed.
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
