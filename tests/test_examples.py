@@ -1,9 +1,9 @@
 """The examples run, small, and show what they say."""
 
 import asyncio
+import os
 import random
 import re
-import os
 import subprocess
 import sys
 from pathlib import Path
