@@ -9,11 +9,7 @@ import logging
 import signal
 import socket
 import sys
-<<<<<<< HEAD
-import threading
-=======
 from types import FrameType
->>>>>>> wt-kills
 from typing import Any
 
 import uvicorn
@@ -121,14 +117,7 @@ def serve(settings: Settings) -> int:
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
-<<<<<<< HEAD
-        # Uvicorn stops in good order, and then raises the signal once more: the store is still to be closed.
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, lambda number, frame: None)
-        with contextlib.suppress(KeyboardInterrupt):
-=======
         with contextlib.suppress(KeyboardInterrupt):  # one that came before the server listened for it
->>>>>>> wt-kills
             server.run(sockets=[listening])
     finally:
         engine.close()
