@@ -13,6 +13,7 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ from pamo.store.sqlite_file import (
 from pamo.store.writer import Writer
 
 PAGE = 1000
-"""Events read at a time: between pages no reader holds up the checkpoints."""
+"""Events read or taken over at a time: between pages no reader holds up the checkpoints."""
 
 
 class SqliteStore(FoldedStore):
@@ -346,9 +347,10 @@ class SqliteStore(FoldedStore):
                 raise InputError(NOT_EMPTY)
             with sentences(f"write {self.path}"), self._transaction():
                 self._write.execute("DELETE FROM events")
-                for event in events:
-                    self._insert([event])
-                    count += 1
+                rest = iter(events)
+                while page := list(islice(rest, PAGE)):
+                    self._insert(page)
+                    count += len(page)
             fold_again = self._restore()
             with self.lock:
                 self._fold = fold_again
