@@ -73,7 +73,8 @@ async def feedback(api: Api, call: Call) -> Any:
     """Take what came of a decision."""
     body: schemas.FeedbackBody = call.body
     try:
-        answer = await api.live.feedback(call.ids[0], body.rewards, body.overall, body.preference, body.arm)
+        rewards = schemas.scores(body.rewards)
+        answer = await api.live.feedback(call.ids[0], rewards, body.overall, body.preference, body.arm)
     except PamoError as error:
         api.metrics.fed(type(error).__name__.removesuffix("Error").lower())
         raise
@@ -87,8 +88,7 @@ async def feedback_many(api: Api, call: Call) -> Any:
     _check_batch(api, several, "feedback")
     engine, now = api.engine, api.engine.clock()
     events = [
-        FeedbackGiven(one.id, {} if one.rewards is None else one.rewards, now, one.overall, one.preference, one.arm)
-        for one in several
+        FeedbackGiven(one.id, schemas.scores(one.rewards), now, one.overall, one.preference, one.arm) for one in several
     ]
     try:
         receipts = await api.live.record_many(events)

@@ -59,16 +59,14 @@ class Routes(BaseRoute):
             allowed = ", ".join(methods)
             await refuse(send, Problem(405, f"this takes {allowed}, not {scope['method']}", headers={"allow": allowed}))
             return
-        try:
-            ids = tuple(_text(part) for part in scope["pamo.ids"])
-        except UnicodeDecodeError:
-            await refuse(send, Problem(422, "expected an id in UTF-8, percent-encoded", "id"))
-            return
-        await endpoint(scope, receive, send, ids)
+        await endpoint(scope, receive, send, tuple(_text(part) for part in scope["pamo.ids"]))
 
 
 def _text(part: str) -> str:
-    return part if part.isascii() and "%" not in part else unquote_to_bytes(part.encode("latin-1")).decode()
+    """Return an id as text; of bytes that are none it becomes text that no id may be."""
+    if part.isascii() and "%" not in part:
+        return part
+    return unquote_to_bytes(part.encode("latin-1")).decode("utf-8", "surrogateescape")
 
 
 async def _unknown(scope: Scope, receive: Receive, send: Send) -> None:

@@ -19,6 +19,7 @@ from pamo.service.api import Api
 from pamo.service.operations import Call, Operation
 from pamo.service.problems import MEDIA_TYPE, Problem, misread, problem_of
 from pamo.service.schemas import encode
+from pamo.store.rules import check_text
 
 log = logging.getLogger("pamo.service")
 
@@ -35,7 +36,7 @@ class Endpoint:
         self._api, self._operation = api, operation
         self._decode = None if operation.body is None else msgspec.json.Decoder(operation.body).decode
         self._count, self._clock = api.metrics.of(operation.name)
-        self._success = [(b"content-type", operation.media.encode()), *COMMON]
+        self._success = COMMON if operation.answer is None else [(b"content-type", operation.media.encode()), *COMMON]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, ids: tuple[str, ...]) -> None:
         """Answer a request."""
@@ -45,7 +46,7 @@ class Endpoint:
             answer = await self._answer(scope, receive, ids)
             if isinstance(answer, Response):
                 status = answer.status_code
-                answer.headers.setdefault("x-content-type-options", "nosniff")
+                answer.raw_headers.extend(COMMON)
                 await answer(scope, receive, send)
             else:
                 status = self._operation.status
@@ -86,16 +87,22 @@ class Endpoint:
             self._admit(scope, authorization, host)
             if api.in_flight > api.settings.max_waiting:
                 raise Problem(503, "too many requests are under way: try again soon", headers={"retry-after": "1"})
+        for one in ids:
+            check_text(one, "an id", "id")
         call = Call(ids)
         if self._decode is not None:
             body = await self._body(receive, length)
             if body or not operation.body_optional:
-                if content_type is None or not content_type.lower().startswith(_JSON):
+                if content_type is None or content_type.partition(b";")[0].strip().lower() != _JSON:
                     raise Problem(415, "expected content-type: application/json (curl sends it with --json)")
                 try:
                     call.body = self._decode(body)
                 except msgspec.DecodeError as error:
                     raise misread(error) from None
+                except UnicodeDecodeError:
+                    raise Problem(400, "expected a body in JSON: it is not in UTF-8") from None
+                except RecursionError:
+                    raise Problem(400, "expected a body in JSON that is not nested so deeply") from None
         if operation.query is not None:
             call.query = _query(operation.query, scope["query_string"])
         if repeat is not None and operation.repeatable:
@@ -184,7 +191,7 @@ def _query(kind: Any, text: bytes) -> Any:
 def _is_loopback(host: bytes) -> bool:
     name = host.decode("latin-1").strip().lower()
     name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
-    if name in {"localhost", "testserver"} or name.endswith(".localhost"):
+    if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
         return ipaddress.ip_address(name).is_loopback
