@@ -3,6 +3,7 @@
 - README.md and docs/: below each `$ pamo …` in a console block, what that command prints;
 - README.md, between the regret marks: the table of final regrets, from the command above it;
 - docs/policies.md, from the registry;
+- docs/serve.md, between the settings marks: the table of all settings;
 - docs/which-policy.md, between the suite's marks, with `--suite`, since that takes minutes: what `pamo compare` found.
 
 tests/test_docs.py checks that the documents are what this would write.
@@ -23,11 +24,14 @@ from typing import Any, NamedTuple
 from pamo import policies
 from pamo.cli import main
 from pamo.experiments.suites import SUITES, rounds_of
+from pamo.service import written
 
 ROOT = Path(__file__).parent.parent
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 POLICIES_PAGE = ROOT / "docs" / "policies.md"
+SERVE_PAGE = ROOT / "docs" / "serve.md"
 WHICH_PAGE = ROOT / "docs" / "which-policy.md"
+SETTINGS = ("<!-- settings: written by python -m tests.documents -->\n", "<!-- end of settings -->\n")
 SUITE = ("<!-- suite: written by python -m tests.documents --suite -->\n", "<!-- end of suite -->\n")
 REGRET = ("<!-- regret: written by python -m tests.documents -->\n", "<!-- end of regret -->\n")
 
@@ -192,6 +196,7 @@ def write_outputs(page: Path, folder: Path) -> None:
 def write_all(folder: Path) -> None:
     """Write everything that is made, running its commands in this folder."""
     POLICIES_PAGE.write_text(policies_page(), encoding="utf-8")
+    _write_between(SERVE_PAGE, SETTINGS, written.table())
     for page in pages():
         write_outputs(page, folder)
     document = json.loads(run_pamo(f"{regret_command()} --format json", folder))
@@ -208,4 +213,4 @@ if __name__ == "__main__":
             print("written: docs/which-policy.md")
         else:
             write_all(Path(made))
-            print("written: README.md, docs/policies.md, and the console blocks of all pages")
+            print("written: README.md, docs/policies.md, docs/serve.md, and the console blocks of all pages")

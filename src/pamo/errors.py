@@ -26,6 +26,10 @@ class StoreError(PamoError):
     """A store cannot be opened, read or written: nothing that it was asked to record meanwhile is acknowledged."""
 
 
+class InUseError(StoreError):
+    """Another process has the store, and this one cannot be shared."""
+
+
 class UnknownDecisionError(PamoError, LookupError):
     """There is no decision of that id, or none any more."""
 
@@ -36,6 +40,14 @@ class ExpiredDecisionError(PamoError):
 
 class ConflictError(PamoError):
     """Something else was recorded before, as the feedback to the same decision or under the same key."""
+
+
+class RefusedError(PamoError):
+    """The service refused a client's key: none was given, it is not known, or its role may not do that."""
+
+
+class ServiceError(PamoError):
+    """The service did not answer a client, or not with anything that it can go on with."""
 
 
 class MissingExtraError(PamoError, ImportError):

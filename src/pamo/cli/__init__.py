@@ -14,9 +14,12 @@ from typing import Any
 from pamo import environments, policies
 from pamo._version import __version__
 from pamo.cli.coverage import add_coverage
+from pamo.cli.doctor import add_doctor
 from pamo.cli.options import Parser, check_target, number, whole
 from pamo.cli.ratings import add_ratings
 from pamo.cli.research import add_compare, add_reproduce
+from pamo.cli.service import add_service
+from pamo.cli.store import add_store
 from pamo.errors import InputError, PamoError
 from pamo.simulation import Result, simulate, summarize
 
@@ -74,6 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     add_reproduce(commands)
     add_coverage(commands)
     add_ratings(commands)
+    add_store(commands)
+    add_doctor(commands)
     listing = commands.add_parser("policies", help="list the policies: formula, feedback read, reference")
     listing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     listing.set_defaults(command=_policies)
@@ -81,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument("file", metavar="FILE", help="a result written by --output FILE.parquet")
     _add_outputs(showing)
     showing.set_defaults(command=_show)
+    add_service(commands)
     return parser
 
 

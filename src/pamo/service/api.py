@@ -80,7 +80,7 @@ async def decide_many(api: Api, call: Call) -> Any:
 async def feedback(api: Api, call: Call) -> Any:
     """Take what came of a decision."""
     body: schemas.FeedbackBody = call.body
-    given = {} if body.rewards is None else body.rewards
+    given = schemas.scores(body.rewards)
     event = FeedbackGiven(call.ids[0], given, api.engine.clock(), body.overall, body.preference, body.arm)
     try:
         receipt = await api.live.record(event)
@@ -100,8 +100,7 @@ async def feedback_many(api: Api, call: Call) -> Any:
     _check_batch(api, several, "feedback")
     engine, now = api.engine, api.engine.clock()
     events = [
-        FeedbackGiven(one.id, {} if one.rewards is None else one.rewards, now, one.overall, one.preference, one.arm)
-        for one in several
+        FeedbackGiven(one.id, schemas.scores(one.rewards), now, one.overall, one.preference, one.arm) for one in several
     ]
     try:
         receipts = await api.live.record_many(events)

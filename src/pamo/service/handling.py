@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import ipaddress
 import logging
 import time
@@ -19,6 +20,7 @@ from pamo.service.api import Api
 from pamo.service.operations import Call, Operation
 from pamo.service.problems import MEDIA_TYPE, Problem, misread, problem_of
 from pamo.service.schemas import encode
+from pamo.store.rules import check_text
 
 log = logging.getLogger("pamo.service")
 
@@ -35,7 +37,7 @@ class Endpoint:
         self._api, self._operation = api, operation
         self._decode = None if operation.body is None else msgspec.json.Decoder(operation.body).decode
         self._count, self._clock = api.metrics.of(operation.name)
-        self._success = [(b"content-type", operation.media.encode()), *COMMON]
+        self._success = COMMON if operation.answer is None else [(b"content-type", operation.media.encode()), *COMMON]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, ids: tuple[str, ...]) -> None:
         """Answer a request."""
@@ -45,7 +47,7 @@ class Endpoint:
             answer = await self._answer(scope, receive, ids)
             if isinstance(answer, Response):
                 status = answer.status_code
-                answer.headers.setdefault("x-content-type-options", "nosniff")
+                answer.raw_headers.extend(COMMON)
                 await answer(scope, receive, send)
             else:
                 status = self._operation.status
@@ -86,16 +88,22 @@ class Endpoint:
             self._admit(scope, authorization, host)
             if api.in_flight > api.settings.max_waiting:
                 raise Problem(503, "too many requests are under way: try again soon", headers={"retry-after": "1"})
+        for one in ids:
+            check_text(one, "an id", "id")
         call = Call(ids)
         if self._decode is not None:
             body = await self._body(receive, length)
             if body or not operation.body_optional:
-                if content_type is None or not content_type.lower().startswith(_JSON):
+                if content_type is None or content_type.partition(b";")[0].strip().lower() != _JSON:
                     raise Problem(415, "expected content-type: application/json (curl sends it with --json)")
                 try:
                     call.body = self._decode(body)
                 except msgspec.DecodeError as error:
                     raise misread(error) from None
+                except UnicodeDecodeError:
+                    raise Problem(400, "expected a body in JSON: it is not in UTF-8") from None
+                except RecursionError:
+                    raise Problem(400, "expected a body in JSON that is not nested so deeply") from None
         if operation.query is not None:
             call.query = _query(operation.query, scope["query_string"])
         if repeat is not None and operation.repeatable:
@@ -138,19 +146,31 @@ class Endpoint:
         limit = settings.max_body_bytes
         if length is not None and length.isdigit() and int(length) > limit:
             raise _too_large(limit)
+        # What asyncio.timeout does, in a fifth of the time: nearly every body is there already.
+        task, late = asyncio.current_task(), False
+
+        def give_up() -> None:
+            nonlocal late
+            if task is not None:
+                late = task.cancel()
+
+        timer = asyncio.get_running_loop().call_later(settings.timeout_seconds, give_up)
         try:
-            async with asyncio.timeout(settings.timeout_seconds):
+            message = await receive()
+            body = message.get("body", b"")
+            while message.get("more_body", False):
+                if len(body) > limit:
+                    raise _too_large(limit)
                 message = await receive()
-                body = message.get("body", b"")
-                while message.get("more_body", False):
-                    if len(body) > limit:
-                        raise _too_large(limit)
-                    message = await receive()
-                    body += message.get("body", b"")
-        except TimeoutError:
+                body += message.get("body", b"")
+        except asyncio.CancelledError:
+            if not late or (task is not None and task.uncancel() > 0):
+                raise
             raise Problem(
                 408, f"the body did not arrive within {settings.timeout_seconds:g} s", headers={"connection": "close"}
             ) from None
+        finally:
+            timer.cancel()
         if len(body) > limit:
             raise _too_large(limit)
         if message["type"] == "http.disconnect":
@@ -181,10 +201,11 @@ def _query(kind: Any, text: bytes) -> Any:
         raise misread(error) from None
 
 
+@functools.lru_cache(64)
 def _is_loopback(host: bytes) -> bool:
     name = host.decode("latin-1").strip().lower()
     name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
-    if name in {"localhost", "testserver"} or name.endswith(".localhost"):
+    if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
         return ipaddress.ip_address(name).is_loopback

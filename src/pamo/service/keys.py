@@ -42,7 +42,7 @@ class Key:
 
     def __init__(self, name: str, roles: Iterable[str], sha256: str) -> None:
         # No message repeats the digest: what was written there by mistake may be the key itself.
-        if not _matches(_NAME, name):
+        if not _matches(_NAME, name) or _is_clear(name):
             raise InputError(
                 "expected a key's name of up to 64 letters, digits, dots, dashes and underscores, the first a letter "
                 f"or digit, got {_careful(name)}"
@@ -174,7 +174,7 @@ def _role(text: Any) -> Role:
     try:
         return Role(text.strip() if isinstance(text, str) else text)
     except ValueError:
-        raise unknown_name("role", _careful(text).strip("'"), list(Role)) from None
+        raise unknown_name("role", _careful(text).strip("'"), map(str, Role)) from None
 
 
 def _matches(pattern: re.Pattern[str], value: Any) -> bool:

@@ -74,7 +74,7 @@ def misread(error: msgspec.DecodeError) -> Problem:
     """
     text = str(error)
     if not isinstance(error, msgspec.ValidationError):
-        return Problem(400, f"expected a body in JSON: {text[:1].lower()}{text[1:]}")
+        return Problem(400, f"expected a body in JSON: {text.removeprefix('JSON is malformed: ')}")
     found = _PLACE.search(text)
     place = found["place"] if found else ""
     text = _PLACE.sub("", text)

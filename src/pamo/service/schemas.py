@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from pamo.engine.answers import Arm, ArmScore, Decision, Explanation
 from pamo.engine.deciding import MOST_ARMS
 from pamo.store import FeedbackGiven, Made, Objective
-from pamo.store.rules import LONGEST
+from pamo.store.rules import LARGEST, LONGEST
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST, pattern="^[^\\u0000]*$")]
 Numbers = dict[str, Any]
@@ -290,6 +290,20 @@ class HealthAnswer(Struct):
     """A sign of life."""
 
     status: Literal["ok"] = "ok"
+
+
+def scores(given: Numbers | None) -> Numbers:
+    """Return rewards with every number a float, as JSON has but one kind: the same again must be the same.
+
+    >>> scores({"taste": 4, "price": "much"})
+    {'taste': 4.0, 'price': 'much'}
+    """
+    if given is None:
+        return {}
+    return {
+        name: float(value) if type(value) is int and -LARGEST <= value <= LARGEST else value
+        for name, value in given.items()
+    }
 
 
 def decision_answer(one: Decision) -> DecisionAnswer:

@@ -35,7 +35,7 @@ from pamo.store.rules import check_setup, check_text
 FILE = "pamo.toml"
 """The file that is read if it is in the working folder."""
 
-_OTHERS = frozenset({"PAMO_BROWSER", "PAMO_URL", "PAMO_KEY"})
+_OTHERS = frozenset({"PAMO_BROWSER", "PAMO_WRK", "PAMO_URL", "PAMO_KEY"})
 """Variables of the client and of the tests, not of the service."""
 
 # Kubernetes sets such variables in every container beside a service whose name begins with pamo.
@@ -109,7 +109,7 @@ class Settings:
         None,
         Text("the path of a file", "FILE"),
         "server",
-        "A certificate chain in PEM form, to serve HTTPS.",
+        "A certificate chain as PEM, to serve HTTPS.",
         "cert.pem",
     )
     tls_key: str | None = option(
@@ -233,12 +233,13 @@ def load_settings(
 ) -> Settings:
     """Return the settings: those of a file stand above the defaults, the environment's above these, flags above all.
 
-    flags: by name, as text or as values; None is a flag that was not given. environ: variables PAMO_…, an empty one
-    as if it were not there. path: a TOML file; by default what PAMO_CONFIG names, or else pamo.toml in the working
-    folder, if it is there.
+    flags: by name, as text or as values; None is a flag that was not given. environ: variables such as `PAMO_PORT`, an
+    empty one as if it were not there. path: a TOML file; by default what `PAMO_CONFIG` names, or else pamo.toml in the
+    working folder, if it is there.
 
-    >>> load_settings({"port": "9000"}, {"PAMO_PORT": "8001", "PAMO_ARMS": "A,B"}).named_arms
-    {'A': None, 'B': None}
+    >>> settings = load_settings({"port": "9000"}, {"PAMO_PORT": "8001", "PAMO_ARMS": "A,B"})
+    >>> settings.port, settings.arms
+    (9000, ('A', 'B'))
     """
     variables = {} if environ is None else environ
     values = _from_file(path, variables)
@@ -280,9 +281,8 @@ def _from_document(document: Mapping[str, Any], file: str) -> dict[str, Any]:
             continue
         if section not in _SECTIONS:
             if section in _BY_NAME:
-                raise InputError(
-                    f"expected {section} in the section [{_BY_NAME[section].section}] of {file}, got it above"
-                )
+                other = _BY_NAME[section].section
+                raise InputError(f"{file}: expected {section} in the section [{other}], got it outside")
             raise InputError(f"{file}: {unknown_name('section', section, _SECTIONS)}")
         if not isinstance(content, Mapping):
             raise InputError(f"{file}: expected [{section}] to be a section, got {content!r:.80}")
@@ -306,6 +306,6 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             continue
         row = _BY_VARIABLE.get(variable)
         if row is None:
-            raise unknown_name("variable", variable, _BY_VARIABLE)
+            raise unknown_name("variable", variable, [*_BY_VARIABLE, "PAMO_CONFIG"])
         values[row.name] = row.read(text, variable)
     return values

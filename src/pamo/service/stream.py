@@ -40,6 +40,7 @@ class Reader:
         self.missed = 0
 
     def push(self, message: bytes) -> None:
+        """Add an update; where too many wait, the oldest is missed."""
         if len(self.waiting) >= WAITING:
             self.waiting.popleft()
             self.missed += 1
@@ -161,7 +162,7 @@ class EventStream(StreamingResponse):
         super().__init__(
             stream.events(self._reader, seconds),
             media_type="text/event-stream",
-            headers={"cache-control": "no-store", "x-accel-buffering": "no"},  # a proxy is not to save them up
+            headers={"x-accel-buffering": "no"},  # a proxy is not to save them up
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
@@ -15,14 +16,17 @@ from pamo._version import __version__
 from pamo.errors import InputError, StoreError, missing_extra
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.store.base import FORMAT, Event, Setup, Store
+from pamo.store.beginning import begin_with
 from pamo.store.fold import Fold
-from pamo.store.opening import open_store
 from pamo.store.packing import user_statistics
 
 TOLERANCE = 1e-9
 """How far apart sums may be, relatively: the order of additions shows in the last digits."""
 
 PAGE = 10_000
+
+Progress = Callable[[int], object]
+"""Is told now and then how many more events were done."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +44,17 @@ class Report:
         return not self.differences
 
 
-def verify(store: Store) -> Report:
+def verify(store: Store, *, progress: Progress | None = None) -> Report:
     """Fold the journal and compare the sums with the store's; to be run while nothing is recorded.
+
+    A store that was opened by `open_reader` stands still whoever writes to it.
 
     >>> from pamo.store import MemoryStore, Objective, Setup
     >>> verify(MemoryStore(Setup((Objective("taste"),)))).ok
     True
     """
     fold, count = Fold(store.setup), 0
-    for sequence, event in store.events():
+    for sequence, event in _told(store.events(), progress):
         fold.apply(event, sequence)
         count += 1
     differences: list[str] = []
@@ -92,8 +98,11 @@ def _differences(
             yield f"{kind} {names[row]}: {field.name} is {folded} by the journal, and {kept} in the store"
 
 
-def export(store: Store, path: str | Path) -> int:
-    """Write the journal to a Parquet file, a row an event; return the number of events."""
+def export(store: Store, path: str | Path, *, progress: Progress | None = None) -> int:
+    """Write the journal to a Parquet file, a row an event; return the number of events.
+
+    The file is written under another name first: there is a whole one or, if that fails, the one that was there before.
+    """
     from pamo.store.encoding import encode
 
     arrow, parquet = _pyarrow()
@@ -104,7 +113,7 @@ def export(store: Store, path: str | Path) -> int:
     )
     target = Path(path)
     beside = target.with_name(target.name + ".new")
-    count, events = 0, store.events()
+    count, events = 0, _told(store.events(), progress)
     try:
         with parquet.ParquetWriter(beside, schema, compression="zstd", write_page_checksum=True) as writer:
             while page := list(islice(events, PAGE)):
@@ -112,23 +121,53 @@ def export(store: Store, path: str | Path) -> int:
                 columns = [list(column) for column in zip(*rows, strict=True)]
                 writer.write_table(arrow.table(columns, schema=schema))
                 count += len(page)
+        with open(beside, "rb") as file:
+            os.fsync(file.fileno())
         os.replace(beside, target)
     except OSError as error:
         raise StoreError(f"the journal could not be written to {target}: {error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
     return count
 
 
-def import_(path: str | Path, address: str | Path) -> int:
-    """Begin a store at the address with the journal that `export` wrote; return the number of events."""
-    return _begin(address, _exported(Path(path)))
+def exported_events(path: str | Path) -> int:
+    """Return how many events a file holds that `export` wrote."""
+    with _opened(Path(path)) as file:
+        return int(file.metadata.num_rows)
 
 
-def migrate(source: Store, address: str | Path) -> int:
+def import_(path: str | Path, address: str | Path, *, progress: Progress | None = None) -> int:
+    """Begin a store at the address with the journal that `export` wrote; return the number of events.
+
+    If that fails there is no store afterwards, or the empty one that was there before.
+    """
+    return _begin(address, _told(_exported(Path(path)), progress))
+
+
+def migrate(source: Store, address: str | Path, *, progress: Progress | None = None) -> int:
     """Begin a store at the address with the journal of another; return the number of events.
 
-    What is recorded in the source after this has begun is not taken along.
+    What is recorded in the source after this has begun is not taken along. If it fails there is no store at the address
+    afterwards, or the empty one that was there before.
     """
-    return _begin(address, source.events())
+    return _begin(address, _told(source.events(), progress))
+
+
+def _told(events: Iterator[tuple[int, Event]], progress: Progress | None) -> Iterator[tuple[int, Event]]:
+    """Yield the events, and tell of them by the thousand."""
+    if progress is None:
+        yield from events
+        return
+    count = 0
+    for item in events:
+        yield item
+        count += 1
+        if count == 1000:
+            progress(count)
+            count = 0
+    progress(count)
 
 
 def _begin(address: str | Path, events: Iterator[tuple[int, Event]]) -> int:
@@ -140,13 +179,20 @@ def _begin(address: str | Path, events: Iterator[tuple[int, Event]]) -> int:
         yield sequence, setup
         yield from events
 
-    with open_store(address, setup) as store:
-        return store.load(whole())
+    return begin_with(address, setup, whole())
 
 
 def _exported(path: Path) -> Iterator[tuple[int, Event]]:
     from pamo.store.encoding import decode
 
+    with _opened(path) as file:
+        for batch in file.iter_batches(PAGE):
+            for sequence, *row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield sequence, decode(*row)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     arrow, parquet = _pyarrow()
     try:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
@@ -155,9 +201,7 @@ def _exported(path: Path) -> Iterator[tuple[int, Event]]:
                 raise InputError(
                     f"expected a journal of format {FORMAT} in {path}, got {kind or 'some other Parquet file'}"
                 )
-            for batch in file.iter_batches(PAGE):
-                for sequence, *row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    yield sequence, decode(*row)
+            yield file
     except (OSError, arrow.ArrowException) as error:
         raise StoreError(f"{path} cannot be read as a journal: {error}") from error
 

@@ -17,6 +17,8 @@ try:
 except ImportError:
     raise missing_extra("the PostgreSQL store", "psycopg", "postgres") from None
 
+__all__ = ["Link", "LostError", "psycopg"]
+
 Result = TypeVar("Result")
 
 

@@ -93,3 +93,9 @@ ON CONFLICT (arm) DO UPDATE SET name = excluded.name, active = excluded.active
 ARMS = "SELECT arm, name, active FROM pamo_arms ORDER BY place"
 
 FORGET = "TRUNCATE pamo_arms, pamo_arm_sums, pamo_user_sums, pamo_counts"
+
+DROP = """
+DROP TABLE pamo_events, pamo_arms, pamo_arm_sums, pamo_user_sums, pamo_counts;
+DROP SEQUENCE pamo_workers;
+DROP FUNCTION pamo_add(float8[], float8[]);
+"""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pamo.errors import StoreError, missing_extra
+from pamo.errors import InUseError, StoreError, missing_extra
 
 try:
     import apsw
@@ -20,9 +20,11 @@ __all__ = [
     "FEEDBACK_TO",
     "FIND",
     "FORMAT",
+    "INDEXES",
     "INSERT",
     "NEWEST",
     "NEWEST_OF",
+    "OF_USER",
     "SCHEMA",
     "apsw",
     "connect",
@@ -42,11 +44,17 @@ CREATE TABLE events (
     body TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX events_decision ON events (decision, kind) WHERE decision IS NOT NULL;
-CREATE INDEX events_user ON events (user) WHERE user IS NOT NULL;
 CREATE UNIQUE INDEX events_key ON events (key) WHERE key IS NOT NULL;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {FORMAT};
+"""
+
+# Feedback is found through its decision: an index over it as well would have each feedback rewrite one more page. Files
+# of before have such a one.
+INDEXES = """
+DROP INDEX IF EXISTS events_user;
+CREATE INDEX IF NOT EXISTS decisions_user ON events (user) WHERE user IS NOT NULL AND kind = 'decision';
 """
 
 # A batch takes a handful of statements, however many events it has: each gives the interpreter away and has to win it
@@ -63,9 +71,12 @@ INSERT INTO events (sequence, kind, decision, user, key, body)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?1)
 """
 COLUMNS = "SELECT sequence, kind, decision, user, key, body FROM events"
+OF_USER = f"""
+{COLUMNS} WHERE decision IN (SELECT decision FROM events WHERE user = ? AND kind = 'decision') ORDER BY sequence
+"""
 NEWEST = 2**63 - 1
-NEWEST_OF = f"{COLUMNS} WHERE user = ? AND kind = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?"
-FEEDBACK_TO = f"{COLUMNS} WHERE decision IN (SELECT value FROM json_each(?)) AND kind = ?"
+NEWEST_OF = f"{COLUMNS} WHERE user = ? AND kind = 'decision' AND sequence < ? ORDER BY sequence DESC LIMIT ?"
+FEEDBACK_TO = f"{COLUMNS} WHERE decision IN (SELECT value FROM json_each(?)) AND kind = 'feedback'"
 
 
 def connect(path: Path, vfs: str | None, *, writing: bool) -> Any:
@@ -87,7 +98,7 @@ def own(path: Path) -> Any:
             owner.execute("BEGIN EXCLUSIVE")
         except apsw.BusyError:
             owner.close()
-            raise StoreError(
+            raise InUseError(
                 f"{path} is in use: one process owns a SQLite store. Stop that one first, or use PostgreSQL for several"
             ) from None
         return owner

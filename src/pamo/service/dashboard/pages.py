@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
 
 from pamo._version import __version__
-from pamo.service.api import Api
 from pamo.service.dashboard.assets import Assets, assets
-from pamo.service.operations import Call, Operation
+from pamo.service.handling import refuse
 from pamo.service.problems import Problem
 
 POLICY = (
@@ -103,27 +104,34 @@ def shell(view: View, views: tuple[View, ...], files: Assets, *, keys: bool) -> 
 """.encode()
 
 
-def page_operations(keys: bool, views: tuple[View, ...] = VIEWS) -> tuple[Operation, ...]:
-    """Return what serves the views and their files: none takes a key, since none holds anything."""
-    files = assets()
+class Pages(BaseRoute):
+    """Serves the views and their files. None of them takes a key, since none holds anything."""
 
-    def serving(view: View) -> Operation:
-        html = shell(view, views, files, keys=keys)
+    def __init__(self, *, keys: bool, views: tuple[View, ...] = VIEWS) -> None:
+        self._files = assets()
+        self._shells = {tuple(view.path.split("/")[1:]): shell(view, views, self._files, keys=keys) for view in views}
 
-        async def show(api: Api, call: Call) -> Any:
-            return Response(html, media_type="text/html", headers=HEADERS)
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Tell whether the path is one of the page's."""
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        raw = scope.get("raw_path") or quote(scope["path"]).encode()
+        parts = tuple(raw.decode("latin-1").split("/")[1:])
+        html = self._shells.get(parts) or (len(parts) == 2 and parts[1] and self._shells.get((parts[0], "{id}")))
+        if html:
+            return Match.FULL, {"pamo.page": Response(html, media_type="text/html", headers=HEADERS)}
+        if len(parts) == 3 and parts[0] == "assets" and parts[2] in self._files.files:
+            content, kind = self._files.files[parts[2]]
+            # Under its stamp a file never changes; a page from before an update gets today's, and is not to keep it.
+            keep = "public, max-age=31536000, immutable" if parts[1] == self._files.stamp else "no-store"
+            headers = {"content-type": kind, "cache-control": keep, "x-content-type-options": "nosniff"}
+            return Match.FULL, {"pamo.page": Response(content, headers=headers)}
+        return Match.NONE, {}
 
-        name = "show" + "".join(part.title() for part in view.module.removesuffix(".js").split("-"))
-        return Operation("GET", view.path, name, view.title, show, roles=None, media="text/html", tag="page")
-
-    async def asset(api: Api, call: Call) -> Any:
-        stamp, name = call.ids
-        if name not in files.files:
-            raise Problem(404, f"there is no file {name!r:.80}", "id")
-        content, kind = files.files[name]
-        # Under its stamp a file never changes; a page from before an update gets today's, and is not to keep it.
-        keep = "public, max-age=31536000, immutable" if stamp == files.stamp else "no-store"
-        return Response(content, headers={"content-type": kind, "cache-control": keep})
-
-    about = Operation("GET", "/assets/{stamp}/{name}", "getAsset", "A file of the page.", asset, roles=None, tag="page")
-    return (*(serving(view) for view in views), about)
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the view or the file."""
+        if scope["method"] not in {"GET", "HEAD"}:
+            problem = Problem(405, f"this takes GET, HEAD, not {scope['method']}", headers={"allow": "GET, HEAD"})
+            await refuse(send, problem)
+            return
+        await scope["pamo.page"](scope, receive, send)

@@ -1,0 +1,367 @@
+"""The command `store`: look into a store, compare it with its journal, and carry journals about."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from pamo.cli.options import check_target
+from pamo.errors import InputError, StoreError
+
+if TYPE_CHECKING:
+    from pamo.store.base import Objective
+    from pamo.store.overview import Overview
+
+_BAR = "{desc}: {percentage:3.0f} %|{bar}| {n_fmt} of {total_fmt} events, {elapsed} gone, {remaining} left"
+_SHOWN = 20
+"""Differences that are printed one by one."""
+
+_STORE = """\
+STORE is the path of a SQLite file (pamo.db) or a PostgreSQL address (postgresql://user@host/database). None of these
+commands begins a store that is not there, but `import` and `migrate`, whose target has to be new or empty.
+
+A password in an address can be read by others on the same machine, in the list of processes: keep it in ~/.pgpass or in
+the variable PGPASSWORD. What these commands print never shows it.
+"""
+
+_HELP = f"""\
+examples:
+  pamo store show pamo.db                               what is in it
+  pamo store verify pamo.db                             are its sums what its journal adds up to?
+  pamo store export pamo.db backup.parquet              the whole journal as one file, a row an event
+  pamo store import backup.parquet again.db             a new store from it
+  pamo store migrate pamo.db postgresql://ann@db/pamo   from one machine to many workers
+
+{_STORE}
+`pamo store COMMAND --help` says more of each.
+"""
+
+_SHOW_HELP = """\
+examples:
+  pamo store show pamo.db
+  pamo store show postgresql://ann@db/pamo --format json
+
+Users are those who gave feedback; pending are decisions that have none, the expired ones among them. It may be run
+while a service uses the store.
+"""
+
+_VERIFY_HELP = """\
+examples:
+  pamo store verify pamo.db
+  pamo store verify postgresql://ann@db/pamo && echo all is well
+
+Folds the journal from its first event and compares the sums of every arm and every user, the arms' names and states,
+and the number of pending decisions with those of the store; in SQLite, first has the database check its own file.
+Changes nothing. A SQLite store has to be stopped for it; PostgreSQL's workers may go on.
+
+exit code: 0 all is equal, 1 something differs (it is listed; `pamo store rebuild` sets the sums right), 2 it could not
+be done.
+"""
+
+_REBUILD_HELP = """\
+examples:
+  pamo store rebuild pamo.db
+
+Throws away the sums (and SQLite's snapshot), folds the journal, which is the truth, and keeps the new ones. In
+PostgreSQL workers wait meanwhile.
+"""
+
+_EXPORT_HELP = """\
+examples:
+  pamo store export pamo.db backup.parquet
+  pamo store export postgresql://ann@db/pamo "journal-$(date +%F).parquet"
+
+Writes every event as a row: sequence, kind, decision, user, key and body (JSON). A file of that name is replaced once
+the new one is whole. Copies do not follow when a user is erased: look after them.
+"""
+
+_IMPORT_HELP = """\
+examples:
+  pamo store import backup.parquet again.db
+  pamo store import backup.parquet postgresql://ann@db/pamo
+
+FILE is what `pamo store export` wrote. The store has to be new or empty; if this fails it is again as it was.
+"""
+
+_MIGRATE_HELP = """\
+examples:
+  pamo store migrate pamo.db postgresql://ann@db/pamo
+  pamo store migrate postgresql://ann@db/pamo local.db
+
+Carries the journal over as it is, ids and times too, and folds it there. FROM stays as it was; stop what writes to it
+first, since what is recorded meanwhile is not carried over. TO has to be new or empty; if this fails it is again as it
+was.
+"""
+
+
+def add_store(commands: Any) -> None:
+    """Add `pamo store`."""
+    parser = commands.add_parser(
+        "store",
+        help="look into a store, verify, rebuild, export, import and migrate it",
+        description="Look after a store: a journal of decisions and feedback, and the sums that are its fold.",
+        epilog=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=lambda options: parser.print_help() or 0)
+    parts = parser.add_subparsers(title="commands", metavar="COMMAND", help="what to do with it")
+    show = _add(parts, "show", _show, "what a store holds: objectives, counts, size, last event", _SHOW_HELP)
+    _add_address(show, "store", "STORE", "the store to look into")
+    show.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
+    verify = _add(parts, "verify", _verify, "fold the journal anew and compare it with the sums", _VERIFY_HELP)
+    _add_address(verify, "store", "STORE", "the store to verify")
+    rebuild = _add(parts, "rebuild", _rebuild, "throw the sums away and fold the journal again", _REBUILD_HELP)
+    _add_address(rebuild, "store", "STORE", "the store to rebuild")
+    export = _add(parts, "export", _export, "write the journal to a Parquet file", _EXPORT_HELP)
+    _add_address(export, "store", "STORE", "the store to export")
+    export.add_argument("file", metavar="FILE", help="the file to write: .parquet")
+    import_ = _add(parts, "import", _import, "begin a store with an exported journal", _IMPORT_HELP)
+    import_.add_argument("file", metavar="FILE", help="the file to read: .parquet")
+    _add_address(import_, "store", "STORE", "the store to begin")
+    migrate = _add(parts, "migrate", _migrate, "begin a store with the journal of another", _MIGRATE_HELP)
+    _add_address(migrate, "source", "FROM", "the store that there is")
+    _add_address(migrate, "target", "TO", "the store to begin")
+
+
+def _add(parts: Any, name: str, command: Callable[[argparse.Namespace], int], summary: str, epilog: str) -> Any:
+    parser = parts.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=_quietly(command))
+    return parser
+
+
+def _add_address(parser: argparse.ArgumentParser, name: str, shown: str, text: str) -> None:
+    parser.add_argument(name, metavar=shown, help=f"{text}: a path or postgresql://…")
+
+
+def _quietly(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Return a command whose errors name no password."""
+
+    def run(options: argparse.Namespace) -> int:
+        from pamo.store.addresses import without_passwords
+
+        given = [getattr(options, name) for name in ("store", "source", "target") if hasattr(options, name)]
+        with without_passwords(*given):
+            return command(options)
+
+    return run
+
+
+# The commands
+
+
+def _show(options: argparse.Namespace) -> int:
+    from pamo.store.addresses import is_postgres, shown
+    from pamo.store.overview import overview
+    from pamo.store.reading import open_reader
+
+    with open_reader(options.store, alone=False) as store:
+        found = overview(store)
+    address, kind = shown(options.store), "PostgreSQL" if is_postgres(options.store) else "SQLite"
+    if options.format == "json":
+        print(json.dumps(_document(address, kind, found), ensure_ascii=False, allow_nan=False))
+    else:
+        print(_table(address, kind, found))
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from pamo.store.addresses import is_postgres, shown
+    from pamo.store.maintenance import verify
+    from pamo.store.reading import open_reader
+
+    name = shown(options.store)
+    with open_reader(options.store) as store:
+        wrong: list[str] = []
+        try:
+            with waiting("checking the file"):
+                wrong = [f"SQLite: {line}" for text in store.damage() for line in text.splitlines()]
+            with _bar("verify", sum(store.kinds().values())) as told:
+                report = verify(store, progress=told)
+        except StoreError as error:  # of a damaged file not even all events can be read
+            _print_differences(name, [*wrong, str(error)])
+            print("the journal cannot be read to its end: bring back a copy of the file, or import an export of it")
+            return 1
+    wrong += report.differences
+    print(
+        f"{name}: {report.events:,} events folded anew; compared {report.arms:,} arms, {report.users:,} users "
+        "and the pending decisions"
+    )
+    if not wrong:
+        intact = "" if is_postgres(options.store) else ", and SQLite finds its file intact"
+        print(f"all sums are the journal's{intact}")
+        return 0
+    _print_differences(name, wrong)
+    if report.differences:
+        print(f"the journal is the truth: `pamo store rebuild {name}` sets the sums right")
+    if len(wrong) > len(report.differences):
+        print("the file is damaged: keep a copy of it, and import an export of it into a new one")
+    return 1
+
+
+def _print_differences(name: str, wrong: list[str]) -> None:
+    print(f"{name}: {len(wrong):,} difference{'s' if len(wrong) > 1 else ''}")
+    for sentence in wrong[:_SHOWN]:
+        print(f"  {sentence}")
+    if len(wrong) > _SHOWN:
+        print(f"  … and {len(wrong) - _SHOWN:,} more")
+
+
+def _rebuild(options: argparse.Namespace) -> int:
+    from pamo.store.addresses import shown
+    from pamo.store.reading import open_existing
+
+    with waiting("rebuild"), open_existing(options.store) as store:
+        store.rebuild()
+        store.snapshot()
+        arms, users = len(store.arms().ids), sum(1 for _ in store.user_ids())
+    print(f"{shown(options.store)}: folded anew, {arms:,} arms and {users:,} users")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from pamo.store.addresses import shown
+    from pamo.store.maintenance import export
+    from pamo.store.reading import open_reader
+
+    check_target("FILE", options.file, (".parquet",))
+    with open_reader(options.store) as store, _bar("export", sum(store.kinds().values())) as told:
+        count = export(store, options.file, progress=told)
+    print(f"{options.file}: {count:,} events of {shown(options.store)}")
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    from pamo.store.addresses import shown
+    from pamo.store.maintenance import exported_events, import_
+
+    if Path(options.file).suffix != ".parquet":
+        raise InputError(f"expected FILE to end in .parquet, and then the store, got {options.file!r}")
+    if not Path(options.file).exists():
+        raise InputError(f"there is no file {options.file}: give one that `pamo store export` wrote")
+    if options.store.endswith(".parquet"):
+        raise InputError(f"expected the store to begin after FILE, got another file: {options.store!r}")
+    with _bar("import", exported_events(options.file)) as told:
+        count = import_(options.file, options.store, progress=told)
+    print(f"{shown(options.store)}: begun with {count:,} events of {options.file}")
+    return 0
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    from pamo.store.addresses import is_postgres, shown
+    from pamo.store.maintenance import migrate
+    from pamo.store.reading import open_reader
+
+    names = options.source, options.target
+    if len({name if is_postgres(name) else str(Path(name).resolve()) for name in names}) == 1:
+        raise InputError(f"expected two stores, got {shown(options.source)} twice")
+    with open_reader(options.source) as source, _bar("migrate", sum(source.kinds().values())) as told:
+        count = migrate(source, options.target, progress=told)
+    print(f"{shown(options.target)}: begun with {count:,} events of {shown(options.source)}")
+    return 0
+
+
+# What is printed
+
+
+def _document(address: str, kind: str, found: Overview) -> dict[str, Any]:
+    return {
+        "store": address,
+        "kind": kind.lower(),
+        "format": found.format,
+        "objectives": [_objective(one) for one in found.objectives],
+        "overall": _objective(found.overall),
+        "arms": {"active": found.active_arms, "retired": found.retired_arms},
+        "users": found.users,
+        "events": {"total": found.events, **found.kinds},
+        "decisions": found.decisions,
+        "feedbacks": found.feedbacks,
+        "pending": found.pending,
+        "bytes": {"total": sum(found.sizes.values()), **found.sizes},
+        "last_event": _time(found.last_at),
+    }
+
+
+def _objective(one: Objective) -> dict[str, Any]:
+    return {"name": one.name, "low": one.low, "high": one.high, "lower_is_better": one.lower_is_better}
+
+
+def _table(address: str, kind: str, found: Overview) -> str:
+    objectives = [_scale(one) for one in found.objectives]
+    sizes = ", ".join(f"{name} {_bytes(size)}" for name, size in found.sizes.items() if size)
+    rows = [
+        ("store", f"{address} ({kind}, format {found.format})"),
+        ("objectives", objectives[0]),
+        *(("", text) for text in objectives[1:]),
+        ("overall", _scale(found.overall)),
+        ("arms", f"{found.active_arms:,} active, {found.retired_arms:,} retired"),
+        ("users", f"{found.users:,}"),
+        ("events", f"{found.events:,}: {found.decisions:,} decisions, {found.feedbacks:,} feedbacks"),
+        ("pending", f"{found.pending:,}"),
+        ("on disk", f"{_bytes(sum(found.sizes.values()))} ({sizes})"),
+        ("last event", _time(found.last_at) or "none yet"),
+    ]
+    return "\n".join(f"{name:<12}{text}" for name, text in rows)
+
+
+def _scale(one: Objective) -> str:
+    better = ", lower is better" if one.lower_is_better else ""
+    return f"{one.name}: {one.low:g}..{one.high:g}{better}"
+
+
+def _bytes(size: int) -> str:
+    number, unit = float(size), "B"
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if number < 1000 or unit == "TB":
+            break
+        number /= 1000
+    return f"{size} B" if unit == "B" else f"{number:.1f} {unit}"
+
+
+def _time(at: float | None) -> str | None:
+    if at is None:
+        return None
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except (OverflowError, OSError, ValueError):  # whoever wrote it had a clock of their own
+        return f"{at:g} s"
+
+
+@contextlib.contextmanager
+def _bar(name: str, total: int) -> Iterator[Callable[[int], object]]:
+    with tqdm(total=total, desc=name, file=sys.stderr, leave=False, bar_format=_BAR) as bar:
+        yield bar.update
+
+
+@contextlib.contextmanager
+def waiting(name: str) -> Iterator[Callable[[str], object]]:
+    """Show how long something takes that cannot tell how far it is; what is yielded changes the name of it."""
+    done = threading.Event()
+    shape = "{desc}: {elapsed} gone"
+    with tqdm(desc=name, file=sys.stderr, leave=False, bar_format=shape, disable=None) as bar:  # None: not in a file
+
+        def tick() -> None:
+            while not done.wait(0.5):
+                bar.refresh()
+
+        ticking = threading.Thread(target=tick, daemon=True)
+        ticking.start()
+        try:
+            yield bar.set_description_str
+        finally:
+            done.set()
+            ticking.join()

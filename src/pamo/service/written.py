@@ -1,0 +1,120 @@
+"""Settings written down: as the TOML file that they can be loaded from again, and as the documentation's table."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+from pamo.service.keys import Key
+from pamo.service.options import Option
+from pamo.service.settings import OPTIONS, Settings
+
+_HEAD = """\
+# Settings of `pamo serve`, which reads this file as pamo.toml in the folder that it is started in, or by --config FILE.
+# What the environment says (PAMO_PORT=8080) stands above this file, and flags (--port 8080) stand above both.
+# Paths are as seen from the folder that pamo is started in.
+"""
+_KEY_EXAMPLE = """\
+# [[keys]]
+# name = "shop"
+# roles = ["decide", "feedback"]
+# sha256 = "…"
+"""
+
+
+def as_file(settings: Settings) -> str:
+    """Return these settings as a TOML file that explains every option.
+
+    >>> lines = as_file(Settings(port=8080)).splitlines()
+    >>> place = lines.index("port = 8080")
+    >>> lines[place - 1]
+    '# The port to listen on; 0 is any that is free.'
+    """
+    parts, section = [_HEAD], ""
+    for row in OPTIONS:
+        value = getattr(settings, row.name)
+        if row.section != section:
+            section = row.section
+            if section != "keys":
+                parts.append(f"[{section}]\n")
+        comment = textwrap.fill(row.help, 118, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
+        if section == "keys":
+            parts.append(f"{comment}\n{_tables(value) or _KEY_EXAMPLE}")
+        elif value == row.default and row.example is not None:  # nothing is set, and an example says how it would be
+            parts.append(f"{comment}\n# {row.name} = {_literal(row.example)}\n")
+        else:
+            parts.append(f"{comment}\n{row.name} = {_literal(value)}\n")
+    return "\n".join(parts)
+
+
+def shown(settings: Settings) -> str:
+    """Return the settings as they may be shown to anyone: without the store's password and the keys' digests.
+
+    >>> print(shown(Settings(store="postgresql://ann:secret@db/pamo")).splitlines()[1])
+    store = "postgresql://ann:…@db/pamo"
+    """
+    lines: list[str] = []
+    section = ""
+    for row in OPTIONS:
+        if row.section != section:
+            section = row.section
+            lines += [""] if lines else []
+            lines += [f"[{section}]"] if section != "keys" else []
+        value = getattr(settings, row.name)
+        if row.name == "keys":
+            lines.append(_tables(value, digests=False) or "# no keys: whoever reaches the service may do all")
+        elif value is None:
+            lines.append(f"# {row.name} is not set")
+        else:
+            lines.append(f"{row.name} = {_literal(settings.shown_store if row.name == 'store' else value)}")
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def key_table(key: Key, *, digest: bool = True) -> str:
+    """Return the lines of a TOML file that make a key known.
+
+    >>> print(key_table(Key("shop", ["decide"], 64 * "0"), digest=False))
+    [[keys]]
+    name = "shop"
+    roles = ["decide"]
+    # sha256 = "00000000…"
+    """
+    roles = _literal(sorted(map(str, key.roles)))
+    kept = f'sha256 = "{key.sha256}"' if digest else f'# sha256 = "{key.sha256[:8]}…"'
+    return f'[[keys]]\nname = "{key.name}"\nroles = {roles}\n{kept}\n'
+
+
+def table() -> str:
+    """Return the documentation's table of all settings."""
+    lines = ["| in the file | flag and variable | default | what it is |", "|---|---|---|---|"]
+    for row in OPTIONS:
+        place = "`[[keys]]`" if row.section == "keys" else f"`[{row.section}]` `{row.name}`"
+        lines.append(f"| {place} | `{row.flag}` `{row.variable}` | {default_in_words(row)} | {row.help} |")
+    return "\n".join(lines) + "\n"
+
+
+def default_in_words(row: Option, quote: str = "`") -> str:
+    """Return an option's default as a person reads it."""
+    if row.default is None or row.default == ():
+        return "none"
+    if isinstance(row.default, bool):
+        return f"{quote}{str(row.default).lower()}{quote}"
+    return f"{quote}{row.default if isinstance(row.default, str) else _literal(row.default)}{quote}"
+
+
+def _tables(keys: Iterable[Key], *, digests: bool = True) -> str:
+    return "\n".join(key_table(key, digest=digests) for key in keys)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and value < 1e15 else repr(value)
+    if isinstance(value, str):  # of what JSON leaves as it is, TOML refuses one character
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, int):
+        return str(value)
+    return f"[{', '.join(map(_literal, value))}]"
