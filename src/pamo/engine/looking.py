@@ -197,12 +197,20 @@ class Lookout:
                 found.append((event.at, preference_of(user, self.names, sums, engine.estimate, engine.population)))
         return found
 
-    def decisions(self, user: str, limit: int, before: int | None = None) -> list[tuple[Made, Explanation]]:
-        """Return a user's decisions, the newest first, each as `Store.decisions_of` has it and explained."""
+    def decisions(
+        self, user: str, limit: int, before: int | None = None
+    ) -> tuple[list[tuple[Made, Explanation]], dict[str, str]]:
+        """Return a user's decisions, the newest first, explained, and the names of the arms that they are about.
+
+        before: as for `Store.decisions_of`.
+        """
         check_user(user)
         table = self._store.arms()
         found = self._store.decisions_of(user, limit, before)
-        return [(made, explained(made.decision, self.names, names_in(made.decision, table))) for made in found]
+        names: dict[str, str] = {}
+        for made in found:
+            names |= names_in(made.decision, table)
+        return [(made, explained(made.decision, self.names, names)) for made in found], names
 
     def _column(self, objective: str) -> int:
         if objective not in self.names:

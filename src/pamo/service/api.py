@@ -37,7 +37,7 @@ class Api:
         self.limiter = RateLimiter(settings.rate, settings.burst) if settings.rate else None
         self.metrics = Metrics()
         self.metrics.watch(self)
-        self.activity = Activity(engine)
+        self.activity = Activity(engine, engine.clock)
         self.stream = Stream(self.activity)
         self.lookout = Lookout(engine)
         self.in_flight = 0

@@ -17,7 +17,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from pamo.engine import Engine
+from pamo.engine import Engine, Lookout
 from pamo.errors import InputError, PamoError
 from pamo.service.app import create_app
 from pamo.service.settings import Settings
@@ -192,6 +192,11 @@ def _warm(engine: Engine) -> None:
             except PamoError:
                 continue  # a policy that does not take a preference here, or needs one
         rehearsal.preference("ann")
+        lookout = Lookout(rehearsal)
+        lookout.front()
+        if len(lookout.names) > 2:
+            lookout.front(lookout.names[:2])
+        rehearsal.store.find_users("a", 1)
 
 
 def _check_certificate(settings: Settings) -> None:

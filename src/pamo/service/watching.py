@@ -44,10 +44,10 @@ async def users(api: Api, call: Call) -> Any:
 async def decisions(api: Api, call: Call) -> Any:
     """Return a page of a user's decisions, explained."""
     query: watching_schemas.DecisionsQuery = call.query
-    found = await api.aside(lambda: api.lookout.decisions(call.ids[0], query.limit + 1, query.before))
+    found, names = await api.aside(lambda: api.lookout.decisions(call.ids[0], query.limit + 1, query.before))
     page = [schemas.ExplainedDecision.of(*one) for one in found[: query.limit]]
     more = len(found) > query.limit
-    return watching_schemas.DecisionsAnswer(page, found[query.limit - 1][0].sequence if more else None)
+    return watching_schemas.DecisionsAnswer(page, names, found[query.limit - 1][0].sequence if more else None)
 
 
 async def preference_history(api: Api, call: Call) -> Any:

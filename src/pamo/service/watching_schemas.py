@@ -143,9 +143,13 @@ class UsersAnswer(Struct):
 
 
 class DecisionsAnswer(Struct):
-    """A user's decisions, the newest first. next: what to send as `before` for those before them, null at the end."""
+    """A user's decisions, the newest first. next: what to send as `before` for those before them, null at the end.
+
+    names: of the arms that were given, or would have been without exploration.
+    """
 
     decisions: list[ExplainedDecision]
+    names: dict[str, str]
     next: int | None
 
 

@@ -27,7 +27,7 @@ class Chart {
       tabindex: "0",
     });
     this.frame = el("div", { class: "frame" }, this.drawing);
-    this.hint = "Point at the chart, or use the arrow keys in it, to read values.";
+    this.hint = "Point at it, or use the arrow keys, to read values.";
     this.readout = el("p", { class: "readout soft", id: readout, "aria-live": "polite" }, this.hint);
     this.rows = el("div", { class: "twin", tabindex: "0", role: "region", "aria-label": `${title}, as a table` });
     this.twin = el("details", {}, el("summary", {}, "As a table"), this.rows);
@@ -59,13 +59,14 @@ class Chart {
 
   draw() {
     const width = Math.floor(this.frame.clientWidth);
-    if (!this.data || width < 40) return;
+    if (width < 40) return;
     this.width = width;
     fill(this.drawing);
-    if (this.isEmpty()) {
-      this.size(72);
+    if (!this.data || this.isEmpty()) {
+      this.size(this.data ? 72 : this.height);
       this.at = -1;
-      this.drawing.append(svg("text", { x: width / 2, y: 40, class: "tick", "text-anchor": "middle" }, this.empty));
+      const text = cut(this.data ? this.empty : "Reading…", width);
+      this.drawing.append(svg("text", { x: width / 2, y: 40, class: "tick", "text-anchor": "middle" }, text));
       this.values = [];
     } else {
       this.size(this.height);
@@ -153,7 +154,7 @@ class Chart {
   /** Draws axes, and returns the scales. */
   axes(width, x, y) {
     const { height } = this;
-    const top = 26;
+    const top = y.label ? 26 : 12;
     const bottom = height - (x.label ? 44 : 26);
     const steps = ticks(y.domain, Math.max(2, Math.round((bottom - top) / 48)));
     const yText = y.format ?? labeller(steps);
@@ -396,6 +397,7 @@ function clamp(value, [from, to]) {
 
 function whisker(from, to, middle) {
   return [
+    svg("line", { class: "halo", x1: from, x2: to, y1: middle, y2: middle }),
     svg("line", { class: "whisker", x1: from, x2: to, y1: middle, y2: middle }),
     svg("line", { class: "whisker", x1: from, x2: from, y1: middle - 4, y2: middle + 4 }),
     svg("line", { class: "whisker", x1: to, x2: to, y1: middle - 4, y2: middle + 4 }),

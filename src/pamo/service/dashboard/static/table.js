@@ -7,14 +7,14 @@ import { el, fill, fresh } from "./dom.js";
  * ask: ({sort, descending, offset, limit}) => {rows, total}, called whenever something else is to be shown.
  */
 export class Table {
-  constructor(place, { caption, columns, ask, sort = null, descending = true, limit = 25, none = "Nothing to show." }) {
-    Object.assign(this, { columns, ask, sort, descending, limit, none, offset: 0, turn: 0 });
+  constructor(place, { caption, columns, ask, sort = null, descending = true, limit = 25, none = "Nothing to show.", fail = () => {} }) {
+    Object.assign(this, { columns, ask, sort, descending, limit, none, fail, offset: 0, turn: 0 });
     const title = fresh("table");
     this.head = el("tr", {});
     this.body = el("tbody", {});
     this.count = el("p", { class: "soft count", role: "status" });
-    this.back = el("button", { type: "button", onclick: () => this.go(this.offset - this.limit) }, "Previous");
-    this.next = el("button", { type: "button", onclick: () => this.go(this.offset + this.limit) }, "Next");
+    this.back = el("button", { type: "button", onclick: () => this.go(this.offset - this.limit).catch(this.fail) }, "Previous");
+    this.next = el("button", { type: "button", onclick: () => this.go(this.offset + this.limit).catch(this.fail) }, "Next");
     this.pager = el("div", { class: "pager" }, this.count, this.back, this.next);
     place.append(
       el(
@@ -38,6 +38,7 @@ export class Table {
     return this.refresh();
   }
 
+  /** Sorts by a column, or the other way round if it was sorted by it. */
   order(column) {
     if (this.sort === column.sort) this.descending = !this.descending;
     else [this.sort, this.descending] = [column.sort, column.number === true];
@@ -55,7 +56,7 @@ export class Table {
           ? column.label
           : el(
               "button",
-              { type: "button", class: "sort", "data-sort": column.sort, onclick: () => this.order(column) },
+              { type: "button", class: "sort", "data-sort": column.sort, onclick: () => this.order(column).catch(this.fail) },
               el("bdi", {}, column.label),
               el("span", { class: "arrow", "aria-hidden": "true" }, sorted ? (this.descending ? " ↓" : " ↑") : ""),
             );
