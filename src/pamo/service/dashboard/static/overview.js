@@ -112,14 +112,16 @@ start(async (place, signal) => {
       y: { label: "", format: percent, domain: [0, 1] },
       series: [rate("explored", "chosen to learn more", "solid", 4, (value, one) => (one.decisions ? value / one.decisions : null))],
     });
+    // A bucket that has only begun would show a rate that is mostly chance.
+    const whole = groups.filter((one) => one.at + width <= activity.now || one === groups[0]);
     const seconds = (one) => Math.max(1, Math.min(width, activity.now - one.at, one.at + width - activity.since));
-    const most = Math.max(...groups.map((one) => Math.max(one.decisions, one.feedbacks) / seconds(one)), 0.1);
+    const most = Math.max(...whole.map((one) => Math.max(one.decisions, one.feedbacks) / seconds(one)), 0.1);
     pace.update({
       x,
       y: { label: "", domain: [0, most * 1.1] },
       series: [
-        rate("decisions", "decisions", "solid", 1, (value, one) => value / seconds(one)),
-        rate("feedbacks", "feedback", "dashed", 2, (value, one) => value / seconds(one)),
+        rate("decisions", "decisions", "solid", 1, (value, one) => (one.at + width <= activity.now ? value / seconds(one) : null)),
+        rate("feedbacks", "feedback", "dashed", 2, (value, one) => (one.at + width <= activity.now ? value / seconds(one) : null)),
       ],
     });
     tiles.decisions.value.textContent = number(activity.decisions_per_second);
