@@ -83,9 +83,8 @@ async def front(api: Api, call: Call) -> Any:
     wanted = (query.x, query.y) if query.x else None
     if wanted is not None and query.x == query.y:
         raise Problem(422, f"expected x and y to be two objectives, got {query.x!r:.80} twice", "y")
-    found = await api.aside(lambda: api.lookout.front(wanted))
     return await api.aside(
-        lambda: schemas.FrontAnswer([watching_schemas.front_arm(one) for one in found[: query.limit]])
+        lambda: schemas.FrontAnswer([watching_schemas.front_arm(one) for one in api.lookout.front(wanted, query.limit)])
     )
 
 
