@@ -32,7 +32,7 @@ INSTALL_SECONDS = 900
 
 def say(message: str) -> None:
     """Tell the person who waits, on standard error."""
-    print(f"browser: {message}", file=sys.stderr, flush=True)
+    print(f"{Path(sys.argv[0]).stem}: {message}", file=sys.stderr, flush=True)
 
 
 def succeeds(command: Sequence[str], seconds: float, environment: Mapping[str, str] | None = None) -> bool:
@@ -110,22 +110,26 @@ def download() -> str:
     return from_playwright() if fetched else ""
 
 
-def install() -> str:
-    """Install the system's Chromium with apt-get, and return it, or nothing."""
+def apt_install(package: str) -> bool:
+    """Install one of the system's packages with apt-get, where that is possible, and return whether it was."""
     if not shutil.which("apt-get"):
-        return ""
+        return False
     if os.geteuid() == 0:
         prefix = ["env"]
     elif shutil.which("sudo") and succeeds(["sudo", "-n", "true"], START_SECONDS):
         prefix = ["sudo", "-n", "env"]
     else:
-        return ""
+        return False
     # Handed over by env, since sudo clears the environment.
     apt = [*prefix, "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
     # A failed update may only mean that one of several sources is away: the install decides.
     succeeds([*apt, "update"], INSTALL_SECONDS)
-    done = succeeds([*apt, "install", "-y", "--no-install-recommends", "chromium"], INSTALL_SECONDS)
-    return on_path() if done else ""
+    return succeeds([*apt, "install", "-y", "--no-install-recommends", package], INSTALL_SECONDS)
+
+
+def install() -> str:
+    """Install the system's Chromium, and return it, or nothing."""
+    return on_path() if apt_install("chromium") else ""
 
 
 def find() -> str:

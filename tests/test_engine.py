@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pamo import Engine, InputError, PamoError, policies
-from pamo.engine import Objective
+from pamo.engine import Objective, deciding
 from pamo.errors import ConflictError, ExpiredDecisionError, UnknownDecisionError
 from pamo.store import MemoryStore, Setup, open_store
 from pamo.store.maintenance import verify
@@ -272,6 +272,19 @@ def test_a_key_makes_a_request_repeatable(engine: Engine) -> None:
         engine.decide("bob", key="k1")
     with pytest.raises(ConflictError):
         engine.decide_many(["cyd", {"user": "bob", "key": "k1"}])
+
+
+def test_ids_are_all_different_and_go_up_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    for now in (1e9, 1e9 + 0.1, 4e9):
+        monkeypatch.setattr("pamo.engine.deciding.time.time", lambda now=now: now)
+        deciding._ids.clear()
+        drawn.append([deciding.new_id() for _ in range(600)])
+    assert max(drawn[0]) < min(drawn[1]) <= max(drawn[1]) < min(drawn[2])
+    ids = {one for several in drawn for one in several}
+    assert len(ids) == 1800
+    assert {len(one) for one in ids} == {24}
+    deciding._ids.clear()
 
 
 def test_many_feedbacks_at_once(engine: Engine) -> None:

@@ -1,15 +1,19 @@
 """The examples run, small, and show what they say."""
 
+import asyncio
+import os
+import random
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
-from examples import compare, engine_in_a_shop, own_policy, statistics_by_hand
-from pamo import environments, policies, simulate
+from examples import client_in_a_web_app, compare, engine_in_a_shop, own_policy, statistics_by_hand
+from pamo import AsyncClient, environments, policies, simulate
 from pamo.errors import InputError
 from pamo.statistics import ArmStatistics, UserStatistics
 
@@ -22,12 +26,14 @@ def test_every_example_is_tested():
         assert path.stem == "__init__" or f"{path.stem}.main(" in text
 
 
-def test_own_policy_runs_as_a_script():
+def test_own_policy_runs_as_a_script(tmp_path):
+    # Compiled code names its module, which is another one here than where the example was imported.
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / "own_policy.py"), "--rounds", "100", "--trials", "2"],
         capture_output=True,
         check=True,
         encoding="utf-8",
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
         timeout=300,
     )
     names = {line.split()[0] for line in done.stdout.splitlines()[3:]}
@@ -91,6 +97,25 @@ def test_engine_in_a_shop_learns_who_likes_what(capsys):
     assert re.search(r"^Ada .*gets Anchor Inn \d+ times of the last 10", out, re.MULTILINE)
     assert re.search(r"^Ben .*gets Central \d+ times of the last 10", out, re.MULTILINE)
     assert "front: " in out
+
+
+def test_client_in_a_web_app_learns_who_likes_what(capsys):
+    client_in_a_web_app.main(["--visits", "40"])
+    ada, ben, feedbacks = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"Ada is shown anchor (\d|10) times of the last 10", ada)
+    assert re.fullmatch(r"Ben is shown central (\d|10) times of the last 10", ben)
+    assert feedbacks == "feedbacks: 80"
+
+
+def test_client_in_a_web_app_goes_on_without_the_service():
+    async def shown() -> str:
+        gone = httpx.MockTransport(lambda request: httpx.Response(500))
+        async with AsyncClient(transport=gone) as client:
+            transport = httpx.ASGITransport(app=client_in_a_web_app.create_shop(client))
+            async with httpx.AsyncClient(transport=transport, base_url="http://shop") as shop:
+                return await client_in_a_web_app.visit(shop, "Ada", 0.1, random.Random(1))
+
+    assert asyncio.run(shown()) == client_in_a_web_app.FALLBACK
 
 
 def test_the_two_shops_sums_add_up_to_one_shops():

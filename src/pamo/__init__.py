@@ -12,6 +12,8 @@
 (4,)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from pamo import environments, policies
 from pamo._version import __version__
 from pamo.engine import AsyncEngine, Engine
@@ -19,8 +21,13 @@ from pamo.errors import InputError, PamoError
 from pamo.policies import recommended
 from pamo.simulation import Result, simulate
 
+if TYPE_CHECKING:
+    from pamo.client import AsyncClient, Client
+
 __all__ = [
+    "AsyncClient",
     "AsyncEngine",
+    "Client",
     "Engine",
     "InputError",
     "PamoError",
@@ -31,3 +38,12 @@ __all__ = [
     "recommended",
     "simulate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the clients when they are asked for: most programs that import pamo talk to no service."""
+    if name in ("AsyncClient", "Client"):
+        from pamo import client
+
+        return getattr(client, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

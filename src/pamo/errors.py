@@ -42,6 +42,14 @@ class ConflictError(PamoError):
     """Something else was recorded before, as the feedback to the same decision or under the same key."""
 
 
+class RefusedError(PamoError):
+    """The service refused a client's key: none was given, it is not known, or its role may not do that."""
+
+
+class ServiceError(PamoError):
+    """The service did not answer a client, or not with anything that it can go on with."""
+
+
 class MissingExtraError(PamoError, ImportError):
     """A feature needs a package that the light core does not install."""
 

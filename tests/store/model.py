@@ -59,7 +59,8 @@ class Model:
                 self.arms[arm] = (name, False)
             case DecisionMade():
                 if event.id in self.decisions:
-                    same = dataclasses.replace(self.decisions[event.id], at=event.at) == event
+                    first = self.decisions[event.id]
+                    same = dataclasses.replace(first, at=event.at, explanation=event.explanation) == event
                     return Outcome.DUPLICATE if same else Outcome.CONFLICT
                 for first in self.decisions.values():
                     if event.key is not None and first.key == event.key:

@@ -251,6 +251,18 @@ def test_sums_add_up_over_batches(home: Home) -> None:
     assert store.users(["ann"]).stated_sum.tolist() == [[0.0, 2.5, 0.5]]
 
 
+def test_a_decision_with_an_explanation_can_be_sent_again(home: Home) -> None:
+    """As a worker does whose connection broke: JSON has neither infinities nor tuples, and it is the same decision."""
+    store = begun(home)
+    made = decision(1, key="request-7", explanation={"bonus": [math.inf, 0.5], "arms": ("A", "B")})
+    first = store.append(made)
+    for again in (made, dataclasses.replace(made, at=101.0)):
+        receipt = store.append(again)
+        assert (receipt.outcome, receipt.sequence) == (Outcome.DUPLICATE, first.sequence)
+    assert store.append(dataclasses.replace(made, arms=("B", "A"))).outcome is Outcome.CONFLICT
+    assert store.pending() == 1
+
+
 def test_a_key_makes_a_decision_repeatable(home: Home) -> None:
     store = begun(home)
     first = decision(1, key="request-7", offer=("A", "B"))

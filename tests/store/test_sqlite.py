@@ -20,6 +20,7 @@ from pamo.errors import StoreError
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Objective, Outcome, Setup, UserErased, open_store
 from pamo.store.maintenance import verify
 from pamo.store.sqlite import SqliteStore
+from pamo.store.sqlite_file import OF_USER
 from tests.documents import ROOT
 from tests.store.model import SETUP, Model
 from tests.store.test_conformance import WEIGHTS, decision, feedback
@@ -285,6 +286,17 @@ def test_the_log_does_not_grow_for_ever(tmp_path: Path) -> None:
     assert max(sizes) < 60 * 4200
     assert max(sizes[200:]) == max(sizes[:200])
     store.close()
+
+
+def test_a_user_is_found_by_the_index_over_decisions_alone(tmp_path: Path) -> None:
+    shutil.copy(FIXTURES / "journal-1.db", tmp_path)  # its index is over feedback too
+    with SqliteStore(tmp_path / "journal-1.db") as store:
+        indexes = {name for (name,) in store._rows("SELECT name FROM sqlite_schema WHERE type = 'index'", ())}
+        assert "decisions_user" in indexes
+        assert "events_user" not in indexes
+        plan = " ".join(row[-1] for row in store._rows(f"EXPLAIN QUERY PLAN {OF_USER}", ("ann",)))
+        assert "USING INDEX decisions_user" in plan
+        assert "SCAN" not in plan
 
 
 def test_snapshots_are_taken_on_the_way(tmp_path: Path) -> None:

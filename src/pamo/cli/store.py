@@ -113,7 +113,7 @@ def add_store(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(command=lambda options: parser.print_help() or 0)
-    parts = parser.add_subparsers(title="commands", metavar="COMMAND")
+    parts = parser.add_subparsers(title="commands", metavar="COMMAND", help="what to do with it")
     show = _add(parts, "show", _show, "what a store holds: objectives, counts, size, last event", _SHOW_HELP)
     _add_address(show, "store", "STORE", "the store to look into")
     show.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
@@ -351,7 +351,8 @@ def _bar(name: str, total: int) -> Iterator[Callable[[int], object]]:
 def waiting(name: str) -> Iterator[Callable[[str], object]]:
     """Show how long something takes that cannot tell how far it is; what is yielded changes the name of it."""
     done = threading.Event()
-    with tqdm(desc=name, file=sys.stderr, leave=False, bar_format="{desc}: {elapsed} gone") as bar:
+    shape = "{desc}: {elapsed} gone"
+    with tqdm(desc=name, file=sys.stderr, leave=False, bar_format=shape, disable=None) as bar:  # None: not in a file
 
         def tick() -> None:
             while not done.wait(0.5):

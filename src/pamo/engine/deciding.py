@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -38,13 +39,17 @@ os.register_at_fork(after_in_child=_ids.clear)  # two processes must not give ou
 
 
 def new_id() -> str:
-    """Return 96 random bits; they are drawn many at a time, since each system call takes half a microsecond."""
+    """Return the time, in tenths of a second, and 56 random bits, in hexadecimal digits.
+
+    A feedback is looked up and kept beside its decision. That ids go up with time has those that are asked for
+    together lie together. They are drawn many at a time, since each system call takes half a microsecond.
+    """
     try:
         return _ids.pop()
     except IndexError:
-        text = os.urandom(256 * 12).hex()
-        _ids.extend(text[place : place + 24] for place in range(24, len(text), 24))
-        return text[:24]
+        now, text = f"{int(time.time() * 10):010x}", os.urandom(256 * 7).hex()
+        _ids.extend(now + text[place : place + 14] for place in range(14, len(text), 14))
+        return now + text[:14]
 
 
 class Decider:

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import gc
 import logging
+import signal
 import socket
 import ssl
 import sys
-from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -136,7 +137,8 @@ def serve(settings: Settings) -> int:
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
-        server.run(sockets=[listening])
+        with contextlib.suppress(KeyboardInterrupt):  # one that came before the server listened for it
+            server.run(sockets=[listening])
     finally:
         engine.close()
         engine.store.close()
@@ -149,12 +151,12 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._settings, self._engine = settings, engine
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Take the signals to stop; uvicorn would raise them once more, and the store is still to be closed."""
-        with super().capture_signals():
-            yield
-            self._captured_signals.clear()
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Uvicorn would send itself the signal once more when it is done, and SIGTERM would end the process there and
+        # then, before the store is closed.
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -52,8 +52,8 @@ def shown(address: str | Path) -> str:
 def scrubbed(text: str, *addresses: str | Path) -> str:
     """Return a text without the passwords of these addresses, nor what a database may take for other parts of them.
 
-    >>> scrubbed('no host "cret@db"', "postgresql://ann:se@cret@db/pamo")
-    'no host "…@db"'
+    >>> scrubbed('no host "me@db"', "postgresql://ann:sesa@me@db/pamo")
+    'no host "…db"'
     """
     for secret in sorted({secret for address in addresses for secret in _secrets(str(address))}, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
@@ -81,5 +81,7 @@ def _secrets(address: str) -> Iterator[str]:
         # One that was not quoted falls to pieces when the address is read, and an error shows one of them.
         for piece in (password, *re.split(r"[@/?#:]", password)):
             for spelt in (piece, unquote(piece)):
-                if len(spelt) > 2:  # shorter ones are no secret, and would be taken out of every word
+                if len(spelt) > 2:  # shorter ones would be taken out of every word
                     yield spelt
+        for place in (found.end() for found in re.finditer("@", password)):
+            yield f"{password[place:]}@"  # where the host is taken to begin

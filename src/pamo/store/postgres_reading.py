@@ -17,6 +17,8 @@ from pamo.store.postgres_tables import COLUMNS
 from pamo.store.reading import Reader
 from pamo.store.rules import check_setup
 
+__all__ = ["PostgresReader", "connect", "psycopg"]
+
 TABLES = ("pamo_events", "pamo_arms", "pamo_arm_sums", "pamo_user_sums", "pamo_counts")
 CONNECT_SECONDS = 10
 

@@ -175,7 +175,8 @@ def judge_decision(
     """Say what becomes of a decision, given what has its id and its key; None: it is to be recorded."""
     if same_id is not None:
         first = same_id.decision
-        if replace(first, at=event.at) == event:
+        # An explanation comes back from a journal otherwise than it went in: infinities and tuples are not JSON's.
+        if replace(first, at=event.at, explanation=event.explanation) == event:
             return Receipt(Outcome.DUPLICATE, same_id.sequence, decision=first)
         return Receipt(Outcome.CONFLICT, reason=f"another decision was recorded as {event.id}")
     if same_key is not None:

@@ -13,6 +13,7 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ from pamo.store.sqlite_file import (
     COLUMNS,
     FIND,
     FORMAT,
+    INDEXES,
     INSERT,
+    OF_USER,
     SCHEMA,
     apsw,
     connect,
@@ -50,7 +53,7 @@ from pamo.store.sqlite_file import (
 from pamo.store.writer import Writer
 
 PAGE = 1000
-"""Events read at a time: between pages no reader holds up the checkpoints."""
+"""Events read or taken over at a time: between pages no reader holds up the checkpoints."""
 
 
 class SqliteStore(FoldedStore):
@@ -69,7 +72,7 @@ class SqliteStore(FoldedStore):
         snapshot_every: int = 500_000,
         synchronous: str = "FULL",
         vfs: str | None = None,
-        checkpoint_pages: int = 1000,
+        checkpoint_pages: int = 4000,
     ) -> None:
         self.path = Path(path)
         self.lock = threading.RLock()
@@ -95,6 +98,7 @@ class SqliteStore(FoldedStore):
                 self._write.wal_autocheckpoint(0)
                 self._write.set_wal_hook(self._note_log)
                 self.setup = self._prepare(setup)
+                self._write.execute(INDEXES)
                 self._read = connect(self.path, vfs, writing=False)
                 self._checker = Checker(self.setup)
                 self._fold = self._restore()
@@ -195,15 +199,15 @@ class SqliteStore(FoldedStore):
                 sequence += 1
                 records.append((sequence, record))
         if records:
-            with self._transaction():
-                self._insert(records)
+            # One statement is a transaction of its own: to begin and to commit would each be one more turn to wait for.
+            self._insert(records)
             with self.lock:
                 for sequence, record in records:
                     self._fold.apply(record, sequence)
         return receipts
 
     def _erase(self, event: UserErased) -> Receipt:
-        rows = list(self._write.execute(f"{COLUMNS} WHERE user = ?", (event.user,)))
+        rows = list(self._write.execute(OF_USER, (event.user,)))
         if not rows:
             return Receipt(Outcome.UNKNOWN, reason=f"there is no user {event.user!r}")
         sequence = self._fold.sequence + 1
@@ -289,7 +293,7 @@ class SqliteStore(FoldedStore):
 
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield the decisions for a user and their feedback."""
-        for sequence, *row in self._rows(f"{COLUMNS} WHERE user = ? ORDER BY sequence", (user,)):
+        for sequence, *row in self._rows(OF_USER, (user,)):
             yield sequence, decode(*row)
 
     def decision(self, decision_id: str) -> DecisionMade | None:
@@ -343,9 +347,10 @@ class SqliteStore(FoldedStore):
                 raise InputError(NOT_EMPTY)
             with sentences(f"write {self.path}"), self._transaction():
                 self._write.execute("DELETE FROM events")
-                for event in events:
-                    self._insert([event])
-                    count += 1
+                rest = iter(events)
+                while page := list(islice(rest, PAGE)):
+                    self._insert(page)
+                    count += len(page)
             fold_again = self._restore()
             with self.lock:
                 self._fold = fold_again

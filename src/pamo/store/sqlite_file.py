@@ -14,7 +14,20 @@ try:
 except ImportError:
     raise missing_extra("the SQLite store", "apsw", "sqlite") from None
 
-__all__ = ["APPLICATION", "COLUMNS", "FIND", "FORMAT", "INSERT", "SCHEMA", "apsw", "connect", "own", "sentences"]
+__all__ = [
+    "APPLICATION",
+    "COLUMNS",
+    "FIND",
+    "FORMAT",
+    "INDEXES",
+    "INSERT",
+    "OF_USER",
+    "SCHEMA",
+    "apsw",
+    "connect",
+    "own",
+    "sentences",
+]
 
 APPLICATION = 0x50414D4F  # "PAMO": SQLite's files say whose they are
 FORMAT = 1
@@ -28,11 +41,17 @@ CREATE TABLE events (
     body TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX events_decision ON events (decision, kind) WHERE decision IS NOT NULL;
-CREATE INDEX events_user ON events (user) WHERE user IS NOT NULL;
 CREATE UNIQUE INDEX events_key ON events (key) WHERE key IS NOT NULL;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {FORMAT};
+"""
+
+# Feedback is found through its decision: an index over it as well would have each feedback rewrite one more page. Files
+# of before have such a one.
+INDEXES = """
+DROP INDEX IF EXISTS events_user;
+CREATE INDEX IF NOT EXISTS decisions_user ON events (user) WHERE user IS NOT NULL AND kind = 'decision';
 """
 
 # A batch takes a handful of statements, however many events it has: each gives the interpreter away and has to win it
@@ -49,6 +68,9 @@ INSERT INTO events (sequence, kind, decision, user, key, body)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?1)
 """
 COLUMNS = "SELECT sequence, kind, decision, user, key, body FROM events"
+OF_USER = f"""
+{COLUMNS} WHERE decision IN (SELECT decision FROM events WHERE user = ? AND kind = 'decision') ORDER BY sequence
+"""
 
 
 def connect(path: Path, vfs: str | None, *, writing: bool) -> Any:

@@ -63,6 +63,11 @@ class SqliteReader(Reader, SqliteStore):
         found = [row[0] for row in self._rows(f"PRAGMA {'quick' if quick else 'integrity'}_check", ())]
         return [] if found == ["ok"] else found
 
+    @property
+    def sequence(self) -> int:
+        """The number of the last event."""
+        return self._fold.sequence
+
     def snapshot_at(self) -> int | None:
         """Return up to which event the snapshot goes; 0 where there is none, None where it cannot be used."""
         if not self._snapshot_path.exists():

@@ -1,0 +1,204 @@
+"""Holds a store against what a campaign's clients know: nothing lost, nothing counted twice, the sums right.
+
+The sums are computed here from what the clients sent, by the formulas and not by pamo's own code.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from campaigns.ledger import Ledger, Visit
+from pamo.statistics import ArmStatistics, Floats, UserStatistics
+from pamo.store import DecisionMade, FeedbackGiven, Setup, Store
+from pamo.store.maintenance import TOLERANCE, verify
+
+
+@dataclass
+class Findings:
+    """What a check found; all is well if the first five numbers are 0 and nothing is named."""
+
+    lost_decisions: int = 0
+    lost_feedbacks: int = 0
+    """Acknowledged, and not in the journal."""
+    twice: int = 0
+    """Feedbacks beyond the first one of a decision: in the journal, or in the users' sums."""
+    changed: int = 0
+    """In the journal otherwise than they were sent or acknowledged, or never sent at all."""
+    differing: int = 0
+    """Sums that are not the clients', or not the journal's refold."""
+    events: int = 0
+    deviation: float = 0.0
+    """The largest difference between the store's sums and the clients', relative to the size of their row."""
+    examples: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether all is well."""
+        return not (self.lost_decisions or self.lost_feedbacks or self.twice or self.changed or self.differing)
+
+    def note(self, kind: str, sentence: str, count: int = 1) -> None:
+        """Count something that is wrong."""
+        setattr(self, kind, getattr(self, kind) + count)
+        if len(self.examples) < 20:
+            self.examples.append(f"{kind}: {sentence}")
+
+
+def sums_of(setup: Setup, bodies: list[dict[str, Any]]) -> dict[str, Floats]:
+    """Return what an arm, or a user, should have learned from these feedbacks, by the names of the statistics."""
+    count = len(setup.objectives)
+    rewards, stated = np.full((len(bodies), count), np.nan), np.full((len(bodies), count), np.nan)
+    overall = np.array([np.nan if body.get("overall") is None else body["overall"] for body in bodies])
+    overall = (overall - setup.overall.low) / (setup.overall.high - setup.overall.low)
+    for d, objective in enumerate(setup.objectives):
+        raw = np.array([body["rewards"].get(objective.name, np.nan) for body in bodies])
+        share = (raw - objective.low) / (objective.high - objective.low)
+        rewards[:, d] = 1.0 - share if objective.lower_is_better else share
+        stated[:, d] = [body.get("preference", {}).get(objective.name, np.nan) for body in bodies]
+    given, told = ~np.isnan(rewards), ~np.isnan(stated[:, 0])
+    whole = given.all(axis=1)
+    scored = whole & ~np.isnan(overall)
+    known, weights = np.where(given, rewards, 0.0), np.where(told[:, None], stated, 0.0)
+    z = np.column_stack([np.ones(len(bodies)), known, np.where(np.isnan(overall), 0.0, overall)])
+    length = (known**2).sum(axis=1)
+    return {
+        "rounds": np.array(float(len(bodies))),
+        "moments": z[whole].T @ z[whole],
+        "plain": z[scored].T @ z[scored],
+        "weighted": z[scored].T @ (z[scored] / length[scored, None]),
+        "overall_pulls": scored.sum(dtype=float),
+        "objective_count": given.sum(axis=0, dtype=float),
+        "objective_sum": known.sum(axis=0),
+        "objective_square": (known**2).sum(axis=0),
+        "stated_count": told.sum(dtype=float),
+        "stated_sum": weights.sum(axis=0),
+        "stated_square": (weights**2).sum(axis=0),
+    }
+
+
+def check(store: Store, ledger: Ledger) -> Findings:
+    """Compare a store that nobody writes to with what the clients know."""
+    findings = Findings()
+    decisions, feedbacks = _journal(store, ledger, findings)
+    for visit in ledger.visits.values():
+        if visit.decision is not None and visit.decision["id"] not in decisions:
+            findings.note("lost_decisions", f"{visit.key}: {visit.decision['id']}")
+        elif visit.acknowledged and visit.decision is not None and visit.decision["id"] not in feedbacks:
+            findings.note("lost_feedbacks", f"{visit.key}: that to {visit.decision['id']}")
+    _compare(store, decisions, feedbacks, findings)
+    for difference in verify(store).differences:
+        findings.note("differing", f"from the journal's refold: {difference}")
+    return findings
+
+
+def _journal(
+    store: Store, ledger: Ledger, findings: Findings
+) -> tuple[dict[str, tuple[DecisionMade, Visit]], dict[str, FeedbackGiven]]:
+    """Read the journal, and compare its every decision and feedback with what was sent and acknowledged."""
+    decisions: dict[str, tuple[DecisionMade, Visit]] = {}
+    feedbacks: dict[str, FeedbackGiven] = {}
+    keys: set[str] = set()
+    for _, event in store.events():
+        findings.events += 1
+        if isinstance(event, DecisionMade):
+            visit = ledger.visits.get(event.key or "")
+            if visit is None:
+                findings.note("changed", f"nobody asked for decision {event}")
+                continue
+            if event.id in decisions or visit.key in keys:
+                findings.note("twice", f"{visit.key}: decision {event.id} stands twice in the journal")
+            keys.add(visit.key)
+            decisions[event.id] = (event, visit)
+            _compare_decision(event, visit, findings)
+        elif isinstance(event, FeedbackGiven):
+            if event.decision in feedbacks:
+                findings.note("twice", f"the feedback to {event.decision} stands twice in the journal")
+            feedbacks[event.decision] = event
+            if event.decision not in decisions:
+                findings.note("changed", f"a feedback to {event.decision}, which was not decided before")
+                continue
+            _compare_feedback(event, *decisions[event.decision], findings)
+    return decisions, feedbacks
+
+
+def _compare_decision(event: DecisionMade, visit: Visit, findings: Findings) -> None:
+    request, answer = visit.request, visit.decision
+    offer = request.get("arms")
+    sent = (visit.user, None if offer is None else tuple(offer), request.get("k", 1), request.get("preference"))
+    if sent != (event.user, event.offer, event.k, event.preference):
+        findings.note("changed", f"{visit.key}: asked {request}, and the journal holds {event}")
+    if answer is not None and answer["id"] == event.id:
+        told = (answer["user"], answer["arm"], tuple(answer["arms"]), answer["propensity"], answer["policy"])
+        if told != (event.user, event.arms[0], event.arms, event.propensity, event.policy):
+            findings.note("changed", f"{visit.key}: answered {answer}, and the journal holds {event}")
+    elif answer is not None:
+        findings.note("changed", f"{visit.key}: answered {answer['id']}, and the journal holds {event.id}")
+
+
+def _compare_feedback(event: FeedbackGiven, decision: DecisionMade, visit: Visit, findings: Findings) -> None:
+    sent = visit.feedback
+    kept = (event.rewards, event.overall, event.preference, event.arm, event.user)
+    if sent is None or kept != (
+        sent["rewards"],
+        sent.get("overall"),
+        sent.get("preference"),
+        decision.arms[0],
+        visit.user,
+    ):
+        findings.note("changed", f"{visit.key}: sent {sent}, and the journal holds {event}")
+
+
+def _compare(
+    store: Store,
+    decisions: dict[str, tuple[DecisionMade, Visit]],
+    feedbacks: dict[str, FeedbackGiven],
+    findings: Findings,
+) -> None:
+    """Compare the store's sums with those of what the clients sent, as far as the journal says that it arrived."""
+    setup = store.setup
+    arms: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    users: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for decision_id in feedbacks:
+        if decision_id not in decisions:
+            continue
+        event, visit = decisions[decision_id]
+        if visit.feedback is not None:
+            arms[event.arms[0]].append(visit.feedback)
+            users[visit.user].append(visit.feedback)
+    table = store.arms()
+    with store.lock:
+        _compare_rows("arm", setup, table.ids, table.statistics, arms, findings)
+    known = sorted(users)
+    kept = store.users(known)
+    _compare_rows("user", setup, tuple(known), kept, users, findings)
+    if set(store.user_ids()) != set(known):
+        findings.note("differing", f"users: {sorted(set(store.user_ids()) ^ set(known))} only on one side")
+    beyond = round(float(kept.rounds.sum())) - len(feedbacks)
+    if beyond > 0:
+        findings.note("twice", f"the users' sums hold {beyond} feedbacks more than there are", beyond)
+    if store.pending() != len(decisions) - len(feedbacks):
+        findings.note("differing", f"{store.pending()} pending, of {len(decisions)} less {len(feedbacks)}")
+
+
+def _compare_rows(
+    kind: str,
+    setup: Setup,
+    names: tuple[str, ...],
+    statistics: ArmStatistics | UserStatistics,
+    bodies: dict[str, list[dict[str, Any]]],
+    findings: Findings,
+) -> None:
+    for row, name in enumerate(names):
+        sums, wrong = sums_of(setup, bodies[name]), []
+        for one in fields(statistics):
+            ours = sums[one.name]
+            theirs = getattr(statistics, one.name)[row]
+            deviation = float(np.abs(ours - theirs).max() / max(1.0, np.abs(ours).max()))
+            findings.deviation = max(findings.deviation, deviation)
+            if deviation > TOLERANCE:
+                wrong.append(f"{one.name} is {theirs.tolist()}, and by the clients {ours.tolist()}")
+        if wrong:
+            findings.note("differing", f"{kind} {name}: {'; '.join(wrong)}")

@@ -1,0 +1,169 @@
+"""Clients of a campaign: they decide, give feedback, and send again whatever was not acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from campaigns.ledger import Ledger, Visit
+from campaigns.processes import ARMS, Server
+from campaigns.wire import GoneError, Line
+
+USERS = 40
+_IDS = tuple(arm.partition("=")[0] for arm in ARMS)
+
+
+class WrongAnswerError(Exception):
+    """An answer that should not have been given; it is in the ledger."""
+
+
+class Visitor:
+    """One client: makes visits until it is told to stop, and then finishes those that it has begun."""
+
+    def __init__(self, number: int, seed: int, servers: Sequence[Server], ledger: Ledger, stop: asyncio.Event) -> None:
+        self._name = f"{seed}-{number}"
+        self._random = Random(f"visitor {self._name}")
+        self._servers = servers
+        self._ledger = ledger
+        self._stop = stop
+        self._count = 0
+        self._lines = [Line() for _ in servers]
+        self._spare = [Line() for _ in servers]  # for what is sent at the same time
+        self._late: list[Visit] = []
+
+    async def run(self) -> None:
+        """Make visits."""
+        while not self._stop.is_set():
+            await self._round()
+        while self._late:
+            with contextlib.suppress(WrongAnswerError):
+                await self._feed([self._late.pop()])
+        for line in (*self._lines, *self._spare):
+            line.close()
+
+    async def _round(self) -> None:
+        random = self._random
+        visits = [self._new() for _ in range(random.choice([1, 1, 1, 1, 2, 5]))]
+        try:
+            await self._decide(visits)
+            if random.random() < 0.1:
+                await self._decide(visits[:1])  # the same request again gets the same decision
+            self._late += visits
+            if random.random() < 0.7:
+                random.shuffle(self._late)
+                now, self._late = self._late[: len(visits) + 1], self._late[len(visits) + 1 :]
+                await self._feed(now)
+                if random.random() < 0.2:
+                    await self._feed(now[:1])
+        except WrongAnswerError:
+            return
+
+    def _new(self) -> Visit:
+        random = self._random
+        self._count += 1
+        request: dict[str, Any] = {"user": f"user {random.randrange(USERS)}"}
+        if random.random() < 0.4:
+            request["arms"] = random.sample(_IDS, random.randint(1, 4))
+        if random.random() < 0.2:
+            request["k"] = random.randint(1, 3)
+        if random.random() < 0.2:
+            request["preference"] = self._weights()
+        visit = Visit(f"{self._name}-{self._count}", request["user"], request)
+        self._ledger.visits[visit.key] = visit
+        return visit
+
+    def _weights(self) -> dict[str, float]:
+        return {name: self._random.random() for name in ("price", "taste", "service")}
+
+    def _body(self) -> dict[str, Any]:
+        """Return a feedback: mostly whole, sometimes without an objective, an overall score or a preference."""
+        random = self._random
+        rewards = {"price": random.uniform(0, 500), "taste": random.uniform(1, 5), "service": random.random()}
+        if random.random() < 0.2:
+            del rewards[random.choice(list(rewards))]
+        body: dict[str, Any] = {"rewards": rewards}
+        if random.random() < 0.8:
+            body["overall"] = random.uniform(0, 10)
+        if random.random() < 0.2:
+            body["preference"] = self._weights()
+        return body
+
+    async def _decide(self, visits: list[Visit]) -> None:
+        if len(visits) == 1:
+            visit = visits[0]
+            keyed = {"idempotency-key": visit.key}
+            self._ledger.decided(visit, await self._ask(self._lines, "/v1/decisions", visit.request, 201, keyed))
+            return
+        body = {"requests": [{**visit.request, "key": visit.key} for visit in visits]}
+        answer = await self._ask(self._lines, "/v1/decisions/batch", body, 200)
+        for visit, one in zip(visits, answer["decisions"], strict=True):
+            self._ledger.decided(visit, one)
+
+    async def _feed(self, visits: list[Visit]) -> None:
+        for visit in visits:
+            if visit.feedback is None:
+                visit.feedback = self._body()
+        if len(visits) > 1 and self._random.random() < 0.5:
+            await self._feed_together(visits)
+            return
+        for visit in visits:
+            deliveries = [self._feed_one(self._lines, visit)]
+            if self._random.random() < 0.15:
+                deliveries.append(self._feed_one(self._spare, visit))
+            await asyncio.gather(*deliveries)
+
+    async def _feed_one(self, lines: list[Line], visit: Visit) -> None:
+        assert visit.decision is not None
+        again = visit.acknowledged
+        path = f"/v1/decisions/{visit.decision['id']}/feedback"
+        self._ledger.fed(visit, await self._ask(lines, path, visit.feedback, 200, visits=[visit]), again=again)
+
+    async def _feed_together(self, visits: list[Visit]) -> None:
+        again = [visit.acknowledged for visit in visits]
+        bodies = []
+        for visit in visits:
+            assert visit.decision is not None
+            assert visit.feedback is not None
+            bodies.append({"id": visit.decision["id"], **visit.feedback})
+        answer = await self._ask(self._lines, "/v1/feedback/batch", {"feedback": bodies}, 200, visits=visits)
+        for visit, one, before in zip(visits, answer["results"], again, strict=True):
+            self._ledger.fed(visit, one, again=before)
+
+    async def _ask(
+        self,
+        lines: list[Line],
+        path: str,
+        body: Any,
+        wanted: int,
+        headers: dict[str, str] | None = None,
+        visits: Sequence[Visit] = (),
+    ) -> Any:
+        """Send until it is acknowledged, to whichever server is there."""
+        while True:
+            number, address = await self._somewhere()
+            try:
+                status, answer = await lines[number].ask(address, "POST", path, body, headers)
+            except GoneError:
+                self._ledger.unanswered += 1
+            else:
+                if status == wanted:
+                    self._ledger.answers += 1
+                    return answer
+                if status != 503:
+                    self._ledger.wrong.append(f"{path}: {body} was answered {status} {answer}")
+                    raise WrongAnswerError
+                self._ledger.refused += 1
+            for visit in visits:
+                visit.unsure = True
+            await asyncio.sleep(0.02)
+
+    async def _somewhere(self) -> tuple[int, tuple[str, int]]:
+        while True:
+            there = [(number, server.address) for number, server in enumerate(self._servers)]
+            up = [(number, address) for number, address in there if address is not None]
+            if up:
+                return self._random.choice(up)
+            await asyncio.sleep(0.02)

@@ -1,0 +1,75 @@
+"""The real service for the clients' tests: in a thread over a real socket, or in a process that can be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import uvicorn
+
+from pamo import Engine
+from pamo.service import create_app
+from pamo.service.settings import Settings
+
+
+@contextlib.contextmanager
+def served(engine: Engine, settings: Settings | None = None) -> Iterator[str]:
+    """Serve an engine, and give the service's URL."""
+    # asyncio turns off the delay of small packets only where the socket says that its protocol is TCP.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()  # who connects before the thread is ready waits for it
+        config = uvicorn.Config(create_app(engine, settings), loop="asyncio", ws="none", log_level="critical")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class Process:
+    """`pamo serve` in a process of its own, which goes on with its store on the same port after a kill."""
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self.port = 0
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, and return when it listens."""
+        settings = [
+            "--store",
+            str(self._store),
+            "--port",
+            str(self.port),
+            "--objectives",
+            "taste: 1..5",
+            "--arms",
+            "A,B",
+        ]
+        command = [sys.executable, "-m", "pamo", "serve", *settings]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8")
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line.startswith("pamo serves http://127.0.0.1:"), line
+        self.port = int(line.split(" ")[2].rpartition(":")[2])
+
+    def kill(self) -> None:
+        """Kill it in the middle of whatever it does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None

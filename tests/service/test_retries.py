@@ -1,0 +1,144 @@
+"""Each feedback delivered one to five times, in any order, by many clients at once: the same state as once each."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from campaigns.wire import Line
+from pamo.engine import Engine
+from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, MemoryStore, Objective, Setup, Store, open_store
+from pamo.store.maintenance import verify
+from tests.service.in_process import serving
+from tests.store.servers import running_postgres
+
+SETUP = Setup((Objective("price", 0, 500, lower_is_better=True), Objective("taste", 1, 5)), Objective("overall", 0, 10))
+DECISIONS, CLIENTS, USERS = 150, 12, 9
+Address = tuple[str, int]
+
+
+@contextlib.contextmanager
+def opened(kind: str, folder: Path) -> Iterator[list[Store]]:
+    """Yield a store; of PostgreSQL two, as two workers have them."""
+    with contextlib.ExitStack() as stack:
+        address = {"memory": "memory:", "sqlite": str(folder / "journal.db")}.get(kind)
+        if address is None:
+            address = stack.enter_context(running_postgres()).get_uri()
+        yield [stack.enter_context(open_store(address, SETUP)) for _ in range(2 if kind == "postgresql" else 1)]
+
+
+async def deliver(addresses: list[Address], random: Random) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Decide, and deliver each feedback one to five times; return the bodies and the answers by decision."""
+    lines = [Line() for _ in range(CLIENTS)]
+    bodies: dict[str, Any] = {}
+    for number in range(DECISIONS):
+        request = {"user": f"user {number % USERS}"}
+        status, decision = await lines[0].ask(random.choice(addresses), "POST", "/v1/decisions", request)
+        assert status == 201, decision
+        body: dict[str, Any] = {"rewards": {"price": random.uniform(0, 500), "taste": random.uniform(1, 5)}}
+        if number % 7:
+            body["overall"] = random.uniform(0, 10)
+        if number % 5 == 0:
+            body["preference"] = {"price": random.random(), "taste": random.random()}
+        if number % 11 == 0:
+            del body["rewards"]["price"]
+        bodies[decision["id"]] = body
+    deliveries = [one for one in bodies for _ in range(random.randint(1, 5))]
+    random.shuffle(deliveries)
+    answers: dict[str, list[Any]] = defaultdict(list)
+
+    async def client(line: Line) -> None:
+        while deliveries:
+            some = [deliveries.pop() for _ in range(min(len(deliveries), random.choice([1, 1, 1, 4])))]
+            address = random.choice(addresses)
+            if len(some) > 1:
+                batch = {"feedback": [{"id": one, **bodies[one]} for one in some]}
+                status, answer = await line.ask(address, "POST", "/v1/feedback/batch", batch)
+                assert status == 200, answer
+                for one, result in zip(some, answer["results"], strict=True):
+                    answers[one].append(result)
+            for one in some if len(some) == 1 else ():
+                status, answer = await line.ask(address, "POST", f"/v1/decisions/{one}/feedback", bodies[one])
+                assert status == 200, answer
+                answers[one].append(answer)
+
+    await asyncio.gather(*map(client, lines))
+    # And those that all clients deliver at the very same time.
+    for one in random.sample(list(bodies), 10):
+        path = f"/v1/decisions/{one}/feedback"
+        asked = [line.ask(random.choice(addresses), "POST", path, bodies[one]) for line in lines]
+        answers[one] += [answer for _, answer in await asyncio.gather(*asked)]
+    await at_once(addresses, lines, random, bodies, answers)
+    for line in lines:
+        line.close()
+    return bodies, answers
+
+
+async def at_once(addresses: list[Address], lines: list[Line], random: Random, bodies: Any, answers: Any) -> None:
+    """Deliver feedbacks that nobody has delivered yet from all clients at once."""
+    for number in range(10):
+        request = {"user": f"user {number % USERS}"}
+        _, decision = await lines[0].ask(random.choice(addresses), "POST", "/v1/decisions", request)
+        one, body = decision["id"], {"rewards": {"price": 50.0 * number, "taste": 2.5}, "overall": number / 2}
+        bodies[one] = body
+        path = f"/v1/decisions/{one}/feedback"
+        asked = [line.ask(random.choice(addresses), "POST", path, body) for line in lines]
+        answers[one] += [answer for _, answer in await asyncio.gather(*asked)]
+
+
+def once_each(store: Store, bodies: dict[str, Any]) -> MemoryStore:
+    """Return a store in memory with the same decisions, fed once each."""
+    plain = MemoryStore(SETUP)
+    events: list[Event] = []
+    for _, event in store.events():
+        if isinstance(event, ArmAdded | DecisionMade):
+            events.append(event)
+    for one, body in bodies.items():
+        at = next(event.at for event in events if isinstance(event, DecisionMade) and event.id == one)
+        events.append(FeedbackGiven(one, body["rewards"], at, body.get("overall"), body.get("preference")))
+    plain.append_many(events)
+    return plain
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgresql"])
+def test_any_number_of_deliveries_is_one(kind: str, tmp_path: Path) -> None:
+    async def run(stores: list[Store]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+        async with contextlib.AsyncExitStack() as stack:
+            addresses = []
+            for number, store in enumerate(stores):
+                engine = stack.enter_context(Engine(store=store, seed=number))
+                for arm in "ABC":
+                    engine.add_arm(arm)
+                addresses.append(await stack.enter_async_context(serving(engine)))
+            return await deliver(addresses, Random(f"retries {kind}"))
+
+    with opened(kind, tmp_path) as stores:
+        bodies, answers = asyncio.run(run(stores))
+        for one, given in answers.items():
+            assert Counter(answer["status"] for answer in given)["recorded"] == 1, (one, given)
+            assert {answer["status"] for answer in given} <= {"recorded", "duplicate"}
+            assert len({(tuple(answer["learned"]), tuple(answer["not_learned"])) for answer in given}) == 1
+        assert answers.keys() == bodies.keys()
+        assert sum(map(len, answers.values())) > 2.5 * DECISIONS
+        store, plain = stores[0], once_each(stores[0], bodies)
+        if kind == "postgresql":
+            store._arms.forget()  # type: ignore[attr-defined]
+        assert store.pending() == plain.pending() == 0
+        users = [f"user {number}" for number in range(USERS)]
+        pairs: list[tuple[Any, Any]] = [(store.users(users), plain.users(users))]
+        ours, theirs = store.arms(), plain.arms()
+        assert ours.ids == theirs.ids
+        pairs.append((ours.statistics, theirs.statistics))
+        for mine, yours in pairs:
+            for field in fields(mine):
+                np.testing.assert_allclose(getattr(mine, field.name), getattr(yours, field.name), rtol=1e-9, atol=1e-9)
+        assert verify(store).differences == ()
