@@ -30,7 +30,7 @@ def test_two_workers_with_one_load(postgres_url: Callable[[], str], tmp_path: Pa
         assert await asyncio.gather(*(server.end(signal.SIGTERM) for server in servers)) == [0, 0]
 
     asyncio.run(run())
-    assert (ledger.wrong, ledger.unanswered, ledger.refused) == ([], 0, 0)
+    assert (ledger.wrong, ledger.refused) == ([], 0)
     assert ledger.repeats > 50
     # Nobody was killed and no connection broke: each feedback was recorded by exactly one of the two.
     assert {visit.recorded for visit in ledger.visits.values()} == {1}
