@@ -1,8 +1,8 @@
 """Load on the HTTP service: `python -m benchmarks.load`.
 
 What counts is the ratio to a yardstick in the same run: a bare Starlette that decodes the same bodies and encodes the
-same answers with msgspec (`benchmarks/yardsticks_http.py`). Both are run by uvicorn in processes of their own, and asked
-in turns by wrk, on the same processors. Each feedback is for a decision of its own and answered once it is on the disk;
+same answers with msgspec (`yardsticks_http.py`). Both are run by uvicorn in processes of their own, and asked
+in turns by wrk on the same processors. Each feedback is for a decision of its own and answered once it is on the disk;
 afterwards the journal is checked against the answers that were counted.
 """
 
@@ -72,7 +72,7 @@ class Tally:
 
     def median(self, what: str, name: str) -> float:
         """Return the median of the rounds."""
-        return statistics.median(getattr(one[what], name) for one in self.rounds)
+        return float(statistics.median(getattr(one[what], name) for one in self.rounds))
 
     def ratio(self, what: str) -> float:
         """Return the median of the ratios to the yardstick in the same round."""
@@ -204,10 +204,11 @@ def table(tally: Tally, options: argparse.Namespace, store: str, wrong: Sequence
         f"{'':<26}{'a second':>10}{'ratio':>8}{'p50 ms':>9}{'p99 ms':>9}{'p99.9 ms':>10}{'processor µs':>14}",
     ]
     for what, name in WHAT.items():
-        p50, p99, p999 = (tally.median(what, one) for one in ("p50", "p99", "p999"))
+        rate, p50, p99, p999, processor = (
+            tally.median(what, one) for one in ("rate", "p50", "p99", "p999", "processor")
+        )
         lines.append(
-            f"{name:<26}{tally.median(what, 'rate'):>10,.0f}{tally.ratio(what):>7.2f}×{p50:>9.2f}{p99:>9.2f}{p999:>10.2f}"
-            f"{tally.median(what, 'processor'):>14.0f}"
+            f"{name:<26}{rate:>10,.0f}{tally.ratio(what):>7.2f}×{p50:>9.2f}{p99:>9.2f}{p999:>10.2f}{processor:>14.0f}"
         )
     lines.append("")
     for name, reached, met in goals(tally):

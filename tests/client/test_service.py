@@ -190,7 +190,7 @@ def test_any_id_finds_its_way(face: Face, engine: Engine, one: str) -> None:
 def test_bad_values_are_the_engines_sentences(face: Face, engine: Engine) -> None:
     decision = engine.decide("ann")
     for method, arguments, field in (
-        ("feedback", {"decision_id": decision.id, "rewards": {"taste": 9}}, "rewards.taste"),
+        ("feedback", {"decision_id": decision.id, "rewards": {"taste": 9.0}}, "rewards.taste"),
         ("feedback", {"decision_id": decision.id, "rewards": {"smell": 1}}, "rewards"),
         ("feedback", {"decision_id": decision.id}, "rewards"),
         ("feedback", {"decision_id": decision.id, "overall": 0.5}, "overall"),

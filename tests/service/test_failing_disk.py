@@ -15,7 +15,7 @@ from pamo.engine import Engine
 from pamo.store import Objective, Setup
 from pamo.store.maintenance import verify
 from pamo.store.sqlite import SqliteStore
-from tests.service.serving import serving
+from tests.service.in_process import serving
 from tests.store.test_sqlite import FullDisk
 
 SETUP = Setup((Objective("price", 0, 500, lower_is_better=True), Objective("taste", 1, 5), Objective("service")))

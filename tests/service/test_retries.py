@@ -17,7 +17,7 @@ from campaigns.wire import Line
 from pamo.engine import Engine
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, MemoryStore, Objective, Setup, Store, open_store
 from pamo.store.maintenance import verify
-from tests.service.serving import serving
+from tests.service.in_process import serving
 
 SETUP = Setup(
     (Objective("price", 0, 500, lower_is_better=True), Objective("taste", 1, 5), Objective("service")),

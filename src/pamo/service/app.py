@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote_to_bytes
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
-from starlette.types import Receive, Scope, Send
+from starlette.types import Lifespan, Receive, Scope, Send
 
 from pamo.engine import Engine
 from pamo.service import reference
@@ -28,38 +28,65 @@ class Routes(BaseRoute):
     """Finds the operation for a path. Ids are percent-encoded in it, so that they may hold slashes as well."""
 
     def __init__(self, api: Api, operations: tuple[Operation, ...]) -> None:
-        self._templates: dict[int, dict[tuple[str | None, ...], dict[str, Endpoint]]] = {}
+        self._methods: dict[tuple[str | None, ...], dict[str, Endpoint]] = {}
         for one in operations:
-            group = self._templates.setdefault(len(one.segments), {})
-            methods = group.setdefault(one.segments, {})
+            assert None not in (*one.segments[:2], *one.segments[3:])  # an id is the third part of its path, always
+            methods = self._methods.setdefault(one.segments, {})
             methods[one.method] = Endpoint(api, one)
             if one.method == "GET":
                 methods["HEAD"] = methods["GET"]
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Tell whether the path is one of the API's."""
-        if scope["type"] != "http":
-            return Match.NONE, {}
+    def find(self, scope: Scope) -> tuple[dict[str, Endpoint] | None, tuple[str, ...]]:
+        """Return what a path takes, by method, and the ids in it; None if it is not one of the API's."""
         raw = scope.get("raw_path") or quote(scope["path"]).encode()
         parts = raw.decode("latin-1").split("/")[1:]
-        for template, methods in self._templates.get(len(parts), {}).items():
-            for part, wanted in zip(parts, template, strict=True):
-                if wanted is not None and wanted != part:
-                    break
-            else:
-                ids = [part for part, wanted in zip(parts, template, strict=True) if wanted is None]
-                return Match.FULL, {"pamo.methods": methods, "pamo.ids": ids}
-        return Match.NONE, {}
+        methods = self._methods.get(tuple(parts))
+        if methods is not None or len(parts) < 3:
+            return methods, ()
+        return self._methods.get((*parts[:2], None, *parts[3:])), (_text(parts[2]),)
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(
+        self, found: dict[str, Endpoint], ids: tuple[str, ...], scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """Hand the request to its operation."""
-        methods = scope["pamo.methods"]
-        endpoint = methods.get(scope["method"])
+        endpoint = found.get(scope["method"])
         if endpoint is None:
-            allowed = ", ".join(methods)
+            allowed = ", ".join(found)
             await refuse(send, Problem(405, f"this takes {allowed}, not {scope['method']}", headers={"allow": allowed}))
             return
-        await endpoint(scope, receive, send, tuple(_text(part) for part in scope["pamo.ids"]))
+        await endpoint(scope, receive, send, ids)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Tell whether the path is one of the API's."""
+        found, ids = self.find(scope) if scope["type"] == "http" else (None, ())
+        return (Match.NONE, {}) if found is None else (Match.FULL, {"pamo.found": found, "pamo.ids": ids})
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request to its operation, where Starlette found it."""
+        await self.answer(scope["pamo.found"], scope["pamo.ids"], scope, receive, send)
+
+
+class Application(Starlette):
+    """Starlette, with a short way to the operations.
+
+    Each of them answers its own errors, which is all that Starlette's own middleware would do. Middleware that was
+    added is not passed by.
+    """
+
+    def __init__(self, operations: Routes, lifespan: Lifespan[Starlette]) -> None:
+        super().__init__(routes=[operations], lifespan=lifespan)
+        self._operations = operations
+        self.router.default = _unknown
+        self.router.redirect_slashes = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "http" and not self.user_middleware:
+            found, ids = self._operations.find(scope)
+            if found is not None:
+                await self._operations.answer(found, ids, scope, receive, send)
+                return
+        await super().__call__(scope, receive, send)
 
 
 def _text(part: str) -> str:
@@ -104,8 +131,6 @@ def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
         yield
         api.live.close()
 
-    app = Starlette(routes=[Routes(api, (*OPERATIONS, *about))], lifespan=lifespan)
-    app.router.default = _unknown
-    app.router.redirect_slashes = False
+    app = Application(Routes(api, (*OPERATIONS, *about)), lifespan)
     app.state.api = api
     return app

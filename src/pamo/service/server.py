@@ -8,6 +8,7 @@ import gc
 import logging
 import signal
 import socket
+import ssl
 import sys
 from types import FrameType
 from typing import Any
@@ -45,11 +46,27 @@ def open_engine(settings: Settings) -> Engine:
     return engine
 
 
+LONGEST_HEADERS = 65_536
+"""Bytes of headers after which the rest is not waited for."""
+
+
 class Protocol(HttpToolsProtocol):
-    """Uvicorn's protocol, which also hangs up on who connects and then takes too long to say what is wanted."""
+    """Uvicorn's protocol, which also hangs up on who takes too long, or too many words, to say what is wanted."""
 
     patience = 10.0
     _deadline: asyncio.TimerHandle | None = None
+    _unread = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Read what has come, as long as there is an end to it."""
+        super().data_received(data)
+        if self._deadline is None:
+            self._unread = 0
+            return
+        self._unread += len(data)
+        if self._unread > LONGEST_HEADERS and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n")
+            self._hang_up()
 
     def connection_made(self, transport: Any) -> None:
         """Give the first request its time."""
@@ -77,13 +94,16 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _hang_up(self) -> None:
-        self._deadline = None
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
         if not self.transport.is_closing():
             self.transport.close()
 
 
 def serve(settings: Settings) -> int:
     """Serve until told to stop; return the exit code."""
+    _check_certificate(settings)
     listening = _listen(settings)
     try:
         engine = open_engine(settings)
@@ -165,6 +185,20 @@ def _warm(engine: Engine) -> None:
             except PamoError:
                 continue  # a policy that does not take a preference here, or needs one
         rehearsal.preference("ann")
+
+
+def _check_certificate(settings: Settings) -> None:
+    """Read certificate and key once before anything else is begun."""
+    if settings.tls_certificate is None:
+        return
+    try:
+        # A password is never asked for: nobody may be there to type it.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_certificate, settings.tls_key, password="")
+    except (ssl.SSLError, OSError) as error:
+        raise InputError(
+            f"cannot serve TLS with tls_certificate {settings.tls_certificate!r} and tls_key {settings.tls_key!r}: "
+            f"{error}; give a certificate chain and its key in PEM form, without a password"
+        ) from None
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -1,0 +1,193 @@
+"""The service in a process of its own: what only shows on a real connection, how it stops, and TLS."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pamo import Engine
+from pamo.store.maintenance import verify
+from pamo.store.sqlite import SqliteStore
+from tests.service.calling import SCORES
+from tests.service.serving import Server, rest
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+CERTIFICATE, KEY = FIXTURES / "test-only-certificate.pem", FIXTURES / "test-only-key.pem"
+FLAGS = ("--objectives", "price: 0..500, lower is better, taste: 1..5", "--arms", "A,B,C")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """Return one with a short patience and little room."""
+    with Server(*FLAGS, "--timeout-seconds", "0.5", "--max-body-bytes", "1000") as one:
+        yield one
+
+
+def post(body: bytes, *headers: str, length: int | None = None) -> bytes:
+    named = [f"content-length: {len(body) if length is None else length}", "content-type: application/json", *headers]
+    lines = "".join(f"{one}\r\n" for one in named)
+    return f"POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\n{lines}\r\n".encode() + body
+
+
+def status_of(text: bytes) -> int:
+    return int(text.split(b" ", 2)[1])
+
+
+def test_a_conversation(server: Server) -> None:
+    with httpx.Client(base_url=server.url) as client:
+        made = client.post("/v1/decisions", json={"user": "søren/1"})
+        assert made.status_code == 201
+        path = f"/v1/decisions/{made.json()['id']}/feedback"
+        assert client.post(path, json={"rewards": SCORES}).json()["status"] == "recorded"
+        found = client.get("/v1/users/s%C3%B8ren%2F1/preference").json()
+        assert (found["user"], found["rounds"]) == ("søren/1", 1)
+        assert "server" not in found
+
+
+def test_headers_that_never_end(server: Server) -> None:
+    """The connection is closed: whether nothing comes at all, or only a part."""
+    assert server.talk(b"") == b""
+    assert server.talk(b"GET /healthz HTT") == b""
+    assert server.talk(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: ") == b""
+
+
+def test_a_second_request_whose_headers_never_end(server: Server) -> None:
+    answer = server.talk(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nx-slow: ")
+    assert answer.count(b"HTTP/1.1 200") == 1
+    assert answer.endswith(b'{"status":"ok"}')
+
+
+def test_a_body_that_never_ends(server: Server) -> None:
+    answer = server.talk(post(b'{"user":', length=100))
+    assert status_of(answer) == 408
+    assert b"application/problem+json" in answer
+
+
+def test_a_large_body(server: Server) -> None:
+    assert status_of(server.talk(post(b"", length=1001))) == 413
+    head = post(b"", "transfer-encoding: chunked").replace(b"content-length: 0\r\n", b"")
+    assert status_of(server.talk(head + b"3e9\r\n" + b"x" * 1001 + b"\r\n")) == 413  # and it does not wait for the end
+    with server.connect() as connection:
+        # Who goes on sending is cut off, rather than listened to for ever.
+        connection.sendall(head)
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < 100_000_000:
+                connection.sendall(b"2710\r\n" + b"x" * 10_000 + b"\r\n")
+                sent += 10_000
+        assert sent < 100_000_000
+
+
+def test_large_headers(server: Server) -> None:
+    """Who goes on and on is cut off; a few kilobytes are fine."""
+    head = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-large: "
+    assert status_of(server.talk(head + b"x" * 30_000 + b"\r\n\r\n")) == 200
+    with server.connect() as connection:
+        connection.sendall(head)
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < 100_000_000:
+                connection.sendall(b"x" * 100_000)
+                sent += 100_000
+        assert sent < 100_000_000
+
+
+def test_what_is_no_http(server: Server) -> None:
+    for text in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"hello\r\n\r\n", b"GET /\x00 HTTP/1.1\r\n\r\n"):
+        answer = server.talk(text)
+        assert answer == b"" or status_of(answer) == 400
+    lying = post(b"{}", "content-length: 5")
+    assert status_of(server.talk(lying)) == 400
+
+
+def test_head_has_headers_only(server: Server) -> None:
+    for path in ("/v1/arms", "/healthz", "/openapi.json", "/docs", "/metrics"):
+        with httpx.Client(base_url=server.url) as client:
+            got, head = client.get(path), client.head(path)
+            assert head.status_code == 200
+            assert head.content == b""
+            assert head.headers["content-type"] == got.headers["content-type"]
+            if path != "/metrics":
+                assert head.headers["content-length"] == got.headers["content-length"] == str(len(got.content))
+            assert head.headers["x-content-type-options"] == "nosniff"
+            assert head.headers["cache-control"] == "no-store"
+    assert server.talk(b"HEAD /none HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").endswith(b"\r\n\r\n")
+
+
+def test_requests_one_after_the_other_on_one_connection(server: Server) -> None:
+    body = b'{"user": "ann"}'
+    answer = server.talk(post(body) * 20 + post(b"{", "connection: close"))
+    assert answer.count(b"HTTP/1.1 201") == 20
+    assert answer.count(b"HTTP/1.1 400") == 1
+
+
+def test_an_erasure_has_no_content(server: Server) -> None:
+    answer = server.talk(b"DELETE /v1/users/ann HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert status_of(answer) == 204
+    assert body == b""
+    assert b"\r\ncontent-" not in head
+
+
+def test_a_name_that_was_made_to_point_here(server: Server) -> None:
+    answer = server.talk(b"GET /v1/arms HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n")
+    assert status_of(answer) == 403
+
+
+def test_nothing_went_wrong_meanwhile(server: Server) -> None:
+    assert "Traceback" not in server.log
+    assert "ERROR" not in server.log
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_finishes_what_was_begun(tmp_path: Path, sign: int) -> None:
+    """A request that is under way is answered and kept; the store is closed, and the next start goes on from there."""
+    path = tmp_path / "journal.db"
+    body = b'{"user": "ann"}'
+    with Server(*FLAGS, store=str(path)) as server, server.connect() as begun, server.connect() as idle:
+        idle.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert idle.recv(12) == b"HTTP/1.1 200"
+        begun.sendall(post(body)[:-5])
+        assert httpx.get(f"{server.url}/readyz").status_code == 200  # so that both have arrived
+        server.process.send_signal(sign)
+        assert rest(idle).endswith(b'{"status":"ok"}')  # closed, and so the signal has been seen
+        with pytest.raises(OSError):  # noqa: PT011  # refused, on every system with words of its own
+            server.connect()
+        begun.sendall(body[-5:])
+        answer = rest(begun)
+        assert status_of(answer) == 201
+        assert server.wait() == 0
+        assert "Traceback" not in server.log
+    assert path.with_name("journal.db.snapshot.npz").is_file()  # it was closed in good order
+    with SqliteStore(path) as store, Engine(store=store) as engine:
+        assert verify(store).ok
+        (decision,) = [event["id"] for event in engine.export_user("ann")["history"]]
+        assert decision.encode() in answer
+        assert [arm.id for arm in engine.arms()] == ["A", "B", "C"]
+
+
+def test_tls_by_flag() -> None:
+    with Server(*FLAGS, "--tls-certificate", str(CERTIFICATE), "--tls-key", str(KEY)) as server:
+        assert server.url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
+        with httpx.Client(base_url=f"https://localhost:{server.port}", verify=trusting) as client:
+            assert client.post("/v1/decisions", json={"user": "ann"}).status_code == 201
+        with httpx.Client(base_url=f"https://localhost:{server.port}") as client, pytest.raises(httpx.ConnectError):
+            client.get("/healthz")  # nobody has vouched for this certificate
+        assert b"200 OK" not in server.talk(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert server.stop() == 0
+
+
+def test_a_wrong_certificate_is_one_sentence(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("no certificate")
+    with pytest.raises(AssertionError) as caught:
+        Server(*FLAGS, "--tls-certificate", str(wrong), "--tls-key", str(KEY))
+    assert "Traceback" not in str(caught.value)
+    assert "tls_certificate" in str(caught.value)
