@@ -11,7 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from pamo.engine import AsyncEngine, Engine, Lookout, Request
-from pamo.errors import InputError, PamoError
+from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
 from pamo.service import schemas
 from pamo.service.activity import Activity
 from pamo.service.keys import Keyring
@@ -56,7 +56,7 @@ class Api:
 async def decide(api: Api, call: Call) -> Any:
     """Choose an arm for a user."""
     body: schemas.Request = call.body
-    decision = await api.live.decide(body.user, body.arms, body.preference, body.k, call.key)
+    decision = await api.live.decide(body.user, body.arms, body.preference, schemas.whole(body.k), call.key)
     api.metrics.decided()
     api.activity.decided(decision)
     return schemas.decision_answer(decision)
@@ -66,7 +66,7 @@ async def decide_many(api: Api, call: Call) -> Any:
     """Choose for many users."""
     several: list[schemas.BatchRequest] = call.body.requests
     _check_batch(api, several, "requests")
-    requests = [Request(one.user, one.arms, one.preference, one.k, one.key) for one in several]
+    requests = [Request(one.user, one.arms, one.preference, schemas.whole(one.k), one.key) for one in several]
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
@@ -86,7 +86,7 @@ async def feedback(api: Api, call: Call) -> Any:
         receipt = await api.live.record(event)
         answer = api.engine.answered(event.decision, receipt)
     except PamoError as error:
-        api.metrics.fed(type(error).__name__.removesuffix("Error").lower())
+        api.metrics.fed(_outcome(error))
         raise
     api.metrics.fed(answer.status)
     if receipt.outcome is Outcome.RECORDED:
@@ -104,8 +104,11 @@ async def feedback_many(api: Api, call: Call) -> Any:
     ]
     try:
         receipts = await api.live.record_many(events)
-    except InputError as error:
-        raise _placed(error, "feedback", [lambda e=e: engine.store.check(e) for e in events]) from None  # type: ignore[misc]
+    except PamoError as error:
+        api.metrics.fed(_outcome(error), len(events))
+        if isinstance(error, InputError):
+            raise _placed(error, "feedback", [lambda e=e: engine.store.check(e) for e in events]) from None  # type: ignore[misc]
+        raise
     results = []
     for event, receipt in zip(events, receipts, strict=True):
         api.metrics.fed(receipt.outcome.value)
@@ -119,6 +122,17 @@ async def feedback_many(api: Api, call: Call) -> Any:
                 schemas.FeedbackResult(event.decision, receipt.outcome.value, detail=receipt.reason)  # type: ignore[arg-type]
             )
     return schemas.FeedbackAnswers(results)
+
+
+def _outcome(error: PamoError) -> str:
+    """Return what became of a feedback, in the words of `Outcome` where it has one."""
+    if isinstance(error, InputError):
+        return "invalid"
+    if isinstance(error, UnknownDecisionError):
+        return Outcome.UNKNOWN.value
+    if isinstance(error, ConflictError):
+        return Outcome.CONFLICT.value
+    return Outcome.EXPIRED.value if isinstance(error, ExpiredDecisionError) else "failed"
 
 
 def _check_batch(api: Api, several: Sequence[Any], field: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pamo._version import __version__
+from pamo.engine.deciding import MOST_ARMS
 from pamo.service.operations import Operation
 from pamo.service.problems import MEDIA_TYPE, ProblemBody
 from pamo.store import Setup
@@ -133,6 +134,8 @@ def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
                 {"required": ["preference"], "properties": {"preference": {"type": "object"}}},
             ]
         else:
+            said = {"description": fields["k"]["description"], "default": 1}
+            fields["k"] = {"type": "integer", "minimum": 1, "maximum": MOST_ARMS, **said}
             for kind in fields["arms"]["anyOf"]:
                 if kind.get("type") == "array":
                     kind.update(minItems=1, uniqueItems=True)
