@@ -42,7 +42,7 @@ VIEWS: dict[str, list[tuple[str, Any]]] = {
         ("/v1/users/user-000007/preference/history", None),
         ("/v1/users/user-000007/decisions?limit=10", None),
     ],
-    "/what-if": [("/v1/rankings", {"preference": dict.fromkeys(NAMES, 1.0), "limit": 15})],
+    "/what-if": [("/v1/rankings?limit=15", {"preference": dict.fromkeys(NAMES, 1.0)})],
 }
 
 

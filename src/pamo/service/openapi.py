@@ -42,7 +42,10 @@ def describe(operations: tuple[Operation, ...], setup: Setup, *, keys: bool, max
     _narrow(components, setup, max_batch)
     paths: dict[str, Any] = {}
     for one in operations:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas, keys)
+        described = paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas, keys)
+        for parameter in described.get("parameters", ()):
+            if parameter["in"] == "query" and parameter["name"] in {"objective", "x", "y"}:
+                parameter["schema"] = {"enum": ["", *(objective.name for objective in setup.objectives)], "default": ""}
     description: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
