@@ -9,7 +9,7 @@ import pytest
 from pamo.service.keys import Role
 from pamo.service.operations import Operation
 from pamo.service.table import OPERATIONS
-from tests.service.calling import KEYS, SECRETS, Serve, Service, check_problem
+from tests.service.calling import KEYS, SECRETS, WEIGHTS, Serve, Service, check_problem
 
 ROLES = {
     "giveFeedback": Role.FEEDBACK,
@@ -25,6 +25,13 @@ ROLES = {
     "putArm": Role.ADMIN,
     "retireArm": Role.ADMIN,
     "getFront": "any",
+    "getLeaderboard": "any",
+    "rankArms": "any",
+    "findUsers": "any",
+    "getDecisions": "any",
+    "getPreferenceHistory": "any",
+    "getActivity": "any",
+    "getStream": "any",
     "getObjectives": "any",
     "getStatistics": "any",
     "getHealth": None,
@@ -51,7 +58,9 @@ def call(service: Service, one: Operation, authorization: str | None, **headers:
         "giveFeedback": {"overall": 0.5},
         "giveFeedbackToMany": {"feedback": [{"id": "x", "overall": 0.5}]},
         "putArm": {"name": "New"},
+        "rankArms": {"preference": WEIGHTS},
     }
+    service.app.state.api.stream.longest = 0.0  # who may listen hears the beginning
     named = headers if authorization is None else {"authorization": authorization, **headers}
     return service.ask(one.method, one.path.replace("{id}", "A"), bodies.get(one.name), headers=named)
 

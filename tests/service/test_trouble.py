@@ -175,6 +175,8 @@ def test_reading_that_takes_too_long(serve: Serve, monkeypatch: pytest.MonkeyPat
     service = serve(timeout_seconds=0.05)
     over = threading.Event()
     try:
+        lookout = service.app.state.api.lookout
+        monkeypatch.setattr(lookout, "front", lambda *_: over.wait())
         for name, path in (("arms", "/v1/arms"), ("front", "/v1/front"), ("statistics", "/v1/statistics")):
             monkeypatch.setattr(service.engine, name, over.wait)
             response = service.ask("GET", path)
