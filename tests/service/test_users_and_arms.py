@@ -191,7 +191,7 @@ def test_unknown_paths_and_methods(service: Service) -> None:
         "/v2/arms",
         "/v1/arms/A/",
         "/v1/users/ann/secrets",
-        "//v1/arms",
+        "/v1//arms",
         "/v1/decisions/x/y/z",
     ):
         assert answer(service.ask("GET", path), 404)["title"] == "Not Found"
