@@ -15,7 +15,7 @@ from pamo.engine.deciding import Decider
 from pamo.engine.declaring import ObjectiveLike, objective, objectives
 from pamo.engine.explaining import explained, front_of
 from pamo.engine.preferring import preference_of
-from pamo.engine.requests import Request, as_request, check_user, refusal
+from pamo.engine.requests import Request, as_request, asks_the_same, check_user, refusal
 from pamo.errors import InputError, UnknownDecisionError
 from pamo.policies import Policy
 from pamo.sharing import Population
@@ -32,6 +32,7 @@ from pamo.store import (
     UserErased,
     open_store,
 )
+from pamo.store.rules import check_text
 
 
 class Engine:
@@ -183,9 +184,15 @@ class Engine:
         without them the mean of what the user has stated with feedback is used, and without any such statement what was
         learned from overall scores. key: makes the request repeatable: the same again gets the first decision.
         """
-        if self.accepts_new_arms and arms is not None:
-            self.admit([Request(user, arms, preference, k, key)])
-        event = self._decider.choose(user, arms, preference, k, key)
+        try:
+            if self.accepts_new_arms and arms is not None:
+                self.admit([Request(user, arms, preference, k, key)])
+            event = self._decider.choose(user, arms, preference, k, key)
+        except InputError:
+            first = self.repeated(Request(user, arms, preference, k, key))
+            if first is None:
+                raise
+            return first
         return self.decided(self._store.append(event))
 
     def decide_many(self, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
@@ -197,9 +204,18 @@ class Engine:
         several = [as_request(one) for one in requests]
         if not several:
             return []
-        if self.accepts_new_arms:
-            self.admit(several)
-        return [self.decided(receipt) for receipt in self._store.append_many(self._decider.choose_many(several))]
+        try:
+            if self.accepts_new_arms:
+                self.admit(several)
+            events = self._decider.choose_many(several)
+        except InputError:
+            first = [self.repeated(one) for one in several]
+            rest = [one for one, known in zip(several, first, strict=True) if known is None]
+            if len(rest) == len(several):
+                raise
+            others = iter(self.decide_many(rest))
+            return [next(others) if known is None else known for known in first]
+        return [self.decided(receipt) for receipt in self._store.append_many(events)]
 
     def feedback(
         self,
@@ -330,6 +346,18 @@ class Engine:
     def choose(self, request: Request) -> DecisionMade:
         """Decide, and return what is to be recorded before it counts."""
         return self._decider.choose(request.user, request.arms, request.preference, request.k, request.key)
+
+    def repeated(self, request: Request) -> Decision | None:
+        """Return the decision that was made for the same request under the same key, though it could not be made now.
+
+        The arms may have been retired meanwhile; who repeats a request has not seen its answer yet.
+        """
+        try:
+            check_text(request.key, "a key", "key")
+        except InputError:
+            return None  # there is no key, or none that could have been used
+        first = self._store.decision_for(request.key or "")
+        return _answer(first) if first is not None and asks_the_same(request, first) else None
 
     def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         """Decide for many, and return what is to be recorded."""

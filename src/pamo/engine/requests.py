@@ -10,8 +10,8 @@ import numpy as np
 
 from pamo.engine.kernels import Floats
 from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
-from pamo.store import Outcome, Receipt
-from pamo.store.rules import check_text, check_weight
+from pamo.store import DecisionMade, Outcome, Receipt
+from pamo.store.rules import check_text, check_weight, same_request
 
 
 @dataclass(slots=True)
@@ -57,6 +57,15 @@ def weights_in(preference: Mapping[str, float], names: Sequence[str]) -> Floats:
         check_weight(name, value)
         row[0, place] = value
     return row
+
+
+def asks_the_same(request: Request, first: DecisionMade) -> bool:
+    """Tell whether a request is the one that a decision was made for."""
+    arms: Any = request.arms
+    if arms is not None and (isinstance(arms, str) or not isinstance(arms, Sequence)):
+        return False
+    offer = None if arms is None else tuple(arms)
+    return same_request(first, request.user, offer, request.k, request.preference)
 
 
 def refusal(receipt: Receipt) -> PamoError:

@@ -64,7 +64,7 @@ async def decide_many(api: Api, call: Call) -> Any:
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
-        raise _placed(error, "requests", [lambda one=one: api.engine.choose(one) for one in requests]) from None  # type: ignore[misc]
+        raise await _placed(api, error, "requests", requests, _try_request) from None
     api.metrics.decided(len(decisions))
     return schemas.DecisionAnswers([schemas.decision_answer(one) for one in decisions])
 
@@ -95,7 +95,7 @@ async def feedback_many(api: Api, call: Call) -> Any:
     except PamoError as error:
         api.metrics.fed(_outcome(error), len(events))
         if isinstance(error, InputError):
-            raise _placed(error, "feedback", [lambda e=e: engine.store.check(e) for e in events]) from None  # type: ignore[misc]
+            raise await _placed(api, error, "feedback", events, lambda engine, one: engine.store.check(one)) from None
         raise
     results = []
     for event, receipt in zip(events, receipts, strict=True):
@@ -126,15 +126,26 @@ def _check_batch(api: Api, several: Sequence[Any], field: str) -> None:
         raise Problem(422, f"expected 1 to {api.settings.max_batch} in {field}, got {len(several)}", field)
 
 
-def _placed(error: InputError, field: str, attempts: Sequence[Callable[[], Any]]) -> InputError:
+def _try_request(engine: Engine, one: Request) -> None:
+    if engine.repeated(one) is None:
+        engine.choose(one)
+
+
+async def _placed(
+    api: Api, error: InputError, field: str, several: Sequence[Any], attempt: Callable[[Engine, Any], object]
+) -> InputError:
     """Return the error with the place in the batch that it is about, found by trying each by itself."""
-    for place, attempt in enumerate(attempts):
-        try:
-            attempt()
-        except InputError as found:
-            where = f"{field}[{place}]"
-            return InputError(f"{found}, at {where}", f"{where}.{found.field}" if found.field else where)
-    return error
+
+    def find() -> InputError:
+        for place, one in enumerate(several):
+            try:
+                attempt(api.engine, one)
+            except InputError as found:
+                where = f"{field}[{place}]"
+                return InputError(f"{found}, at {where}", f"{where}.{found.field}" if found.field else where)
+        return error
+
+    return await api.aside(find)
 
 
 async def decision(api: Api, call: Call) -> Any:
