@@ -139,8 +139,14 @@ def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
             for kind in fields["arms"]["anyOf"]:
                 if kind.get("type") == "array":
                     kind.update(minItems=1, uniqueItems=True)
+    ranking = components["RankingBody"]["properties"]
+    ranking["preference"] = {**closed, "properties": weights, "required": list(weights), **_said(ranking["preference"])}
     for name, field in (("DecisionBatch", "requests"), ("FeedbackBatch", "feedback")):
         components[name]["properties"][field].update(minItems=1, maxItems=max_batch)
+
+
+def _said(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": schema["description"]} if "description" in schema else {}
 
 
 def _or_null(schema: dict[str, Any], description: str | None) -> dict[str, Any]:

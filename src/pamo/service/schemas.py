@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from pamo.engine.answers import Arm, ArmScore, Decision, Explanation
-from pamo.store import FeedbackGiven, Objective
+from pamo.store import FeedbackGiven, Made, Objective
 from pamo.store.rules import LARGEST, LONGEST
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST, pattern="^[^\\u0000]*$")]
@@ -190,6 +190,13 @@ class ExplainedDecision(DecisionAnswer):
     at: float
     explanation: ExplanationAnswer
     feedback: GivenAnswer | None
+
+    @classmethod
+    def of(cls, one: Made, explanation: Explanation) -> ExplainedDecision:
+        """Return a decision as it is answered."""
+        made = one.decision
+        why, given = ExplanationAnswer.of(explanation), GivenAnswer.of(one.feedback)
+        return cls(made.id, made.user, made.arms[0], made.arms, made.propensity, made.policy, made.at, why, given)
 
 
 class ArmAnswer(Struct):
