@@ -16,7 +16,7 @@ from pamo.engine.declaring import ObjectiveLike, objective, objectives
 from pamo.engine.explaining import explained, names_in
 from pamo.engine.fronts import front_of
 from pamo.engine.preferring import preference_of
-from pamo.engine.requests import Request, as_request, asks_the_same, check_user, refusal
+from pamo.engine.requests import Request, as_feedback, as_request, asks_the_same, check_user, refusal, usable_key
 from pamo.errors import InputError, UnknownDecisionError
 from pamo.estimators import Estimate
 from pamo.policies import Policy
@@ -34,7 +34,6 @@ from pamo.store import (
     UserErased,
     open_store,
 )
-from pamo.store.rules import check_text
 
 
 class Engine:
@@ -254,22 +253,7 @@ class Engine:
         Nothing is recorded if one of them is wrong in itself. One that is refused for what was recorded before raises
         its error after the others were recorded.
         """
-        events = []
-        one: Any
-        for one in items:
-            if not isinstance(one, Mapping) or "decision_id" not in one or not set(one) <= _FEEDBACK:
-                raise InputError(f"expected a feedback with {', '.join(sorted(_FEEDBACK))}, got {one!r:.120}")
-            rewards = one.get("rewards")
-            events.append(
-                FeedbackGiven(
-                    one["decision_id"],
-                    {} if rewards is None else rewards,
-                    self.clock(),
-                    one.get("overall"),
-                    one.get("preference"),
-                    one.get("arm"),
-                )
-            )
+        events = [as_feedback(one, self.clock()) for one in items]
         receipts = self._store.append_many(events)
         return [self.answered(event.decision, receipt) for event, receipt in zip(events, receipts, strict=True)]
 
@@ -365,11 +349,8 @@ class Engine:
 
         The arms may have been retired meanwhile; who repeats a request has not seen its answer yet.
         """
-        try:
-            check_text(request.key, "a key", "key")
-        except InputError:
-            return None  # there is no key, or none that could have been used
-        first = self._store.decision_for(request.key or "")
+        key = usable_key(request)
+        first = None if key is None else self._store.decision_for(key)
         return _answer(first) if first is not None and asks_the_same(request, first) else None
 
     def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
@@ -397,9 +378,6 @@ class Engine:
         if len(learned) < len(self._lessons):
             missing = tuple(one for one in self._lessons if one not in learned)
         return Feedback(decision_id, status, learned, missing)
-
-
-_FEEDBACK = {"decision_id", "rewards", "overall", "preference", "arm"}
 
 
 def _answer(made: DecisionMade) -> Decision:

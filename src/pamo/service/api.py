@@ -56,7 +56,7 @@ class Api:
 async def decide(api: Api, call: Call) -> Any:
     """Choose an arm for a user."""
     body: schemas.Request = call.body
-    decision = await api.live.decide(body.user, body.arms, body.preference, schemas.whole(body.k), call.key)
+    decision = await api.live.decide(body.user, body.arms, body.preference, body.k, call.key)
     api.metrics.decided()
     api.activity.decided(decision)
     return schemas.decision_answer(decision)
@@ -66,7 +66,7 @@ async def decide_many(api: Api, call: Call) -> Any:
     """Choose for many users."""
     several: list[schemas.BatchRequest] = call.body.requests
     _check_batch(api, several, "requests")
-    requests = [Request(one.user, one.arms, one.preference, schemas.whole(one.k), one.key) for one in several]
+    requests = [Request(one.user, one.arms, one.preference, one.k, one.key) for one in several]
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
