@@ -134,8 +134,7 @@ def load(app: App, seed: int, examples: int, phases: tuple[str, ...]) -> Any:
         "seed": seed,
         "base-url": "http://localhost",
         "continue-on-failure": True,
-        "max-stream-events": 1,
-        "operations": [{"include-name": "GET /v1/stream", "request-timeout": 0.2}],
+        "max-stream-events": 1,  # the first comes at once, and the next may take as long as it likes
         "auth": {"openapi": {"key": {"bearer": SECRET}}},
         "checks": CHECKS,
         "generation": {"max-examples": examples, "no-shrink": True, "database": "none"},
