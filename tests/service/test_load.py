@@ -100,13 +100,14 @@ def test_goals_are_held_against_the_medians_of_the_rounds() -> None:
     options = argparse.Namespace(connections=32, users=5, rounds=3, seconds=1.0)
     slow = tally_of((100, 60, 20), (200, 90, 16), (400, 160, 1))
     assert slow.ratio("feedback") == 0.45  # of the ratios, not the ratio of medians
-    assert [met for _, _, met in load.goals(slow)] == [False, False]
+    assert [met for _, _, met in load.goals(slow, "load.db")] == [False, False]
     assert load.table(slow, options, "load.db", []).count("MISSED") == 2
     fast = tally_of((100, 60, 14), (200, 100, 16), (400, 160, 1))
-    assert [met for _, _, met in load.goals(fast)] == [True, True]
+    assert [met for _, _, met in load.goals(fast, "load.db")] == [True, True]
     assert "MISSED" not in load.table(fast, options, "load.db", [])
+    assert load.goals(slow, "postgresql://…") == []
     assert "one is missing" in load.table(fast, options, "load.db", ["one is missing"])
-    assert json.loads(load.as_json(fast, options, []))["ratio"]["feedback"] == 0.5
+    assert json.loads(load.as_json(fast, options, "load.db", []))["ratio"]["feedback"] == 0.5
 
 
 def test_decisions_are_made_ahead_and_each_is_there_once(tmp_path: Path) -> None:
