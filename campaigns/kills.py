@@ -60,6 +60,8 @@ class Plan:
     minutes: float | None = None
     fault: str | None = None
     check_every: int = CHECK_EVERY
+    whole: int = 10
+    """Every so many starts the server is an entirely new process, and else a fork of one that has got ready."""
 
 
 @dataclass
@@ -98,6 +100,7 @@ class Tally:
             ("kills while stopping", self.late),
             ("orderly stops", self.stops),
             ("checks of the store", self.checks),
+            ("starts, every so many whole", self.plan.whole),
             ("median start (s)", f"{float(np.median(self.starts or [0.0])):.2f}"),
             ("decisions acknowledged", ledger.decisions),
             ("feedbacks acknowledged", ledger.feedbacks),
@@ -134,7 +137,9 @@ class Campaign:
             self.address = self.database.url
         else:
             self.address = str(folder / "journal.db")
-        self.servers = [Server(self.address, folder, f"server-{number}", plan.fault) for number in range(plan.workers)]
+        self.servers = [
+            Server(self.address, folder, f"server-{number}", plan.fault, plan.whole) for number in range(plan.workers)
+        ]
         self._stop = asyncio.Event()
         self._deadline = None if plan.minutes is None else time.monotonic() + 60.0 * plan.minutes
 
@@ -163,8 +168,7 @@ class Campaign:
                 client.cancel()
             await asyncio.gather(*clients, return_exceptions=True)
             for server in self.servers:
-                if server.process is not None and server.process.returncode is None:
-                    await server.kill()
+                await server.close()
                 self.tally.starts += server.starts
             if self.database is not None:
                 await asyncio.to_thread(self.database.stop)
@@ -215,7 +219,7 @@ class Campaign:
     async def _restart(self, server: Server) -> None:
         while self.random.random() < 0.1:
             await server.begin()
-            usual = float(np.median(server.starts))
+            usual = float(np.median(server.starts[-20:]))
             await asyncio.sleep(self.random.uniform(0.3, 1.1) * usual)  # the store is opened towards the end
             await server.kill()
             self.tally.early += 1
@@ -285,7 +289,9 @@ class Campaign:
         }
         for server in self.servers:
             assert server.address is not None
-            _, counts = await Line().ask(server.address, "GET", "/v1/statistics")
+            line = Line()
+            _, counts = await line.ask(server.address, "GET", "/v1/statistics")
+            line.close()
             if {name: counts.get(name) for name in wanted} != wanted:
                 self.tally.wrong.append(f"a server counts {counts}, and the clients {wanted}")
 
@@ -318,6 +324,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, help="servers on one PostgreSQL (default 2; 1 with SQLite)")
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--whole", type=int, default=10, metavar="N", help="fork all starts but every N-th (10)")
     parser.add_argument("--minutes", type=float, help="stop after so long, however many kills there were")
     parser.add_argument("--fault", choices=sorted(FAULTS), help="put this fault into the server; it must be found")
     parser.add_argument("--keep", metavar="FOLDER", help="a new folder for the store and the logs, which stays")
@@ -326,6 +333,7 @@ def main(arguments: list[str] | None = None) -> int:
     if workers > 1 and given.store == "sqlite":
         parser.error("one process owns a SQLite store: --workers is for postgresql")
     plan = Plan(given.store, given.kills, given.seed, workers, given.clients, given.minutes, given.fault)
+    plan.whole = given.whole
     with _folder(given.keep) as folder:
         tally = campaign(plan, folder)
     print(tally, flush=True)

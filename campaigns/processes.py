@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import signal
@@ -31,21 +32,29 @@ class StartError(Exception):
 class Server:
     """One `pamo serve` process at a time, on a store that outlives it.
 
-    folder: where its log is written. fault: one of `campaigns.faults`, put into the process before it serves.
+    folder: where its log is written. fault: one of `campaigns.faults`, put into the process before it serves. whole:
+    every so many starts the process is an entirely new one; the others are forks from a `campaigns.nursery`.
     address: where it listens, None while it does not.
     """
 
-    def __init__(self, store: str, folder: Path, name: str = "server", fault: str | None = None) -> None:
+    def __init__(
+        self, store: str, folder: Path, name: str = "server", fault: str | None = None, whole: int = 1
+    ) -> None:
         self.address: tuple[str, int] | None = None
         self.starts: list[float] = []
-        """How many seconds each start took."""
+        """How many seconds each start took that was waited for."""
         self.lives = 0
-        self.process: asyncio.subprocess.Process | None = None
+        self._nursery: asyncio.subprocess.Process | None = None
+        self._pid = 0
+        self._ended: asyncio.Task[int] | None = None
+        self._said: asyncio.Queue[str] = asyncio.Queue()
         self._folder = folder
         self._log = folder / f"{name}.log"
-        program = ["-m", "pamo"] if fault is None else ["-m", "campaigns.faults", fault]
-        self._command = [sys.executable, *program, "serve", "--store", store, "--port", "0", "--log-level", "warning"]
-        self._command += ["--objectives", ", ".join(OBJECTIVES), "--overall", OVERALL, "--arms", ",".join(ARMS)]
+        self._whole = whole
+        self._fault = [] if fault is None else [fault]
+        self._program = ["-m", "pamo"] if fault is None else ["-m", "campaigns.faults", fault]
+        self._arguments = ["serve", "--store", store, "--port", "0", "--log-level", "warning"]
+        self._arguments += ["--objectives", ", ".join(OBJECTIVES), "--overall", OVERALL, "--arms", ",".join(ARMS)]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PAMO_")}
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._environment = {**kept, "PYTHONPATH": os.pathsep.join(paths)}  # for faults
@@ -53,27 +62,69 @@ class Server:
     async def begin(self) -> None:
         """Start the process, and do not wait for it."""
         self.lives += 1
+        self._said = asyncio.Queue()
+        if (self.lives - 1) % self._whole == 0:
+            process = await self._run([*self._program, *self._arguments])
+            self._pid = process.pid
+            self._ended = asyncio.create_task(self._listen(process))
+            return
+        if self._nursery is None:
+            self._nursery = await self._run(["-m", "campaigns.nursery", *self._fault], stdin=asyncio.subprocess.PIPE)
+            await self._hear(self._nursery, "prepared")
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.write(json.dumps(self._arguments).encode() + b"\n")
+        self._pid = int(await self._hear(self._nursery, "forked"))
+        self._ended = asyncio.create_task(self._follow(self._nursery))
+
+    async def _run(self, program: list[str], stdin: int = asyncio.subprocess.DEVNULL) -> asyncio.subprocess.Process:
         with self._log.open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.DEVNULL,
+            return await asyncio.create_subprocess_exec(
+                sys.executable,
+                *program,
+                stdin=stdin,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 env=self._environment,
                 cwd=self._folder,  # no settings file of somebody else's
             )
 
+    async def _listen(self, process: asyncio.subprocess.Process) -> int:
+        """Note what a process says, until it has ended."""
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            self._said.put_nowait(line.decode())
+        code = await process.wait()
+        self._said.put_nowait("")
+        return code
+
+    async def _follow(self, nursery: asyncio.subprocess.Process) -> int:
+        """Note what a fork says, until the nursery says that it has ended."""
+        assert nursery.stdout is not None
+        while not (line := (await nursery.stdout.readline()).decode()).startswith("ended"):
+            if not line:
+                raise StartError(f"the nursery ended: {self._tail()}")
+            self._said.put_nowait(line)
+        self._said.put_nowait("")
+        return int(line.split()[1])
+
+    async def _hear(self, nursery: asyncio.subprocess.Process, word: str) -> str:
+        assert nursery.stdout is not None
+        line = (await nursery.stdout.readline()).decode()
+        if not line.startswith(word):
+            raise StartError(f"the nursery said {line!r}, not that it has {word}: {self._tail()}")
+        return line.removeprefix(word)
+
+    def _tail(self) -> str:
+        return self._log.read_text(errors="replace")[-2000:] if self._log.exists() else ""
+
     async def ready(self) -> None:
         """Wait until the process says where it serves."""
         began = time.perf_counter()
-        assert self.process is not None
-        assert self.process.stdout is not None
-        line = (await self.process.stdout.readline()).decode()
+        assert self._ended is not None
+        line = await self._said.get()
         found = _READY.match(line)
         if found is None:
-            code = await self.process.wait()
-            said = self._log.read_text(errors="replace")[-2000:] if self._log.exists() else ""
-            raise StartError(f"the server ended with {code} before it was ready: {line}{said}")
+            raise StartError(f"the server ended with {await self._ended} before it was ready: {line}{self._tail()}")
         self.starts.append(time.perf_counter() - began)
         self.address = (found[1], int(found[2]))
 
@@ -82,17 +133,32 @@ class Server:
         await self.begin()
         await self.ready()
 
+    @property
+    def running(self) -> bool:
+        """Whether there is a process."""
+        return self._ended is not None and not self._ended.done()
+
     async def end(self, number: signal.Signals) -> int:
         """Send the signal, wait for the end, and return the exit code."""
         self.address = None
-        assert self.process is not None
-        with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(number)
-        return await self.process.wait()
+        assert self._ended is not None
+        if self.running:  # and therefore not waited for yet: the number is nobody else's
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+        return await self._ended
 
     async def kill(self) -> None:
         """End the process by SIGKILL: nothing in it runs after that."""
         await self.end(signal.SIGKILL)
+
+    async def close(self) -> None:
+        """End whatever runs."""
+        if self.running:
+            await self.kill()
+        if self._nursery is not None and self._nursery.stdin is not None:
+            self._nursery.stdin.close()
+            await self._nursery.wait()
+            self._nursery = None
 
 
 class Database:

@@ -36,13 +36,15 @@ class Visitor:
 
     async def run(self) -> None:
         """Make visits."""
-        while not self._stop.is_set():
-            await self._round()
-        while self._late:
-            with contextlib.suppress(WrongAnswerError):
-                await self._feed([self._late.pop()])
-        for line in (*self._lines, *self._spare):
-            line.close()
+        try:
+            while not self._stop.is_set():
+                await self._round()
+            while self._late:
+                with contextlib.suppress(WrongAnswerError):
+                    await self._feed([self._late.pop()])
+        finally:
+            for line in (*self._lines, *self._spare):
+                line.close()
 
     async def _round(self) -> None:
         random = self._random

@@ -45,7 +45,7 @@ class Line:
     async def _ask(
         self, address: tuple[str, int], method: str, path: str, body: Any, headers: Mapping[str, str]
     ) -> tuple[int, Any]:
-        if self._writer is None or self._reader is None or self._address != address:
+        if self._writer is None or self._reader is None or self._reader.at_eof() or self._address != address:
             self.close()
             self._reader, self._writer = await asyncio.open_connection(*address)
             self._address = address

@@ -17,7 +17,9 @@ from pamo.service.settings import Settings
 @asynccontextmanager
 async def serving(engine: Engine, settings: Settings | None = None) -> AsyncIterator[tuple[str, int]]:
     """Serve the engine, which stays the caller's, and yield the address."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    # With its protocol named: asyncio switches Nagle's delay off only for sockets that say that they are TCP's.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
     config = uvicorn.Config(create_app(engine, settings), ws="none", lifespan="on", log_level="warning")
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))

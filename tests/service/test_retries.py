@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from random import Random
@@ -19,21 +18,26 @@ from pamo.engine import Engine
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, MemoryStore, Objective, Setup, Store, open_store
 from pamo.store.maintenance import verify
 from tests.service.in_process import serving
-from tests.store.servers import running_postgres
 
-SETUP = Setup((Objective("price", 0, 500, lower_is_better=True), Objective("taste", 1, 5)), Objective("overall", 0, 10))
+SETUP = Setup(
+    (Objective("price", 0, 500, lower_is_better=True), Objective("taste", 1, 5), Objective("service")),
+    Objective("overall", 0, 10),
+)
 DECISIONS, CLIENTS, USERS = 150, 12, 9
 Address = tuple[str, int]
 
 
-@contextlib.contextmanager
-def opened(kind: str, folder: Path) -> Iterator[list[Store]]:
-    """Yield a store; of PostgreSQL two, as two workers have them."""
-    with contextlib.ExitStack() as stack:
-        address = {"memory": "memory:", "sqlite": str(folder / "journal.db")}.get(kind)
-        if address is None:
-            address = stack.enter_context(running_postgres()).get_uri()
-        yield [stack.enter_context(open_store(address, SETUP)) for _ in range(2 if kind == "postgresql" else 1)]
+def body_of(number: int, random: Random) -> dict[str, Any]:
+    """Return a feedback; some lack an objective or the overall score, and some state a preference."""
+    rewards = {"price": random.uniform(0, 500), "taste": random.uniform(1, 5), "service": random.random()}
+    body: dict[str, Any] = {"rewards": rewards}
+    if number % 7:
+        body["overall"] = random.uniform(0, 10)
+    if number % 5 == 0:
+        body["preference"] = {name: random.random() for name in rewards}
+    if number % 11 == 0:
+        del rewards["price"]
+    return body
 
 
 async def deliver(addresses: list[Address], random: Random) -> tuple[dict[str, Any], dict[str, list[Any]]]:
@@ -44,14 +48,7 @@ async def deliver(addresses: list[Address], random: Random) -> tuple[dict[str, A
         request = {"user": f"user {number % USERS}"}
         status, decision = await lines[0].ask(random.choice(addresses), "POST", "/v1/decisions", request)
         assert status == 201, decision
-        body: dict[str, Any] = {"rewards": {"price": random.uniform(0, 500), "taste": random.uniform(1, 5)}}
-        if number % 7:
-            body["overall"] = random.uniform(0, 10)
-        if number % 5 == 0:
-            body["preference"] = {"price": random.random(), "taste": random.random()}
-        if number % 11 == 0:
-            del body["rewards"]["price"]
-        bodies[decision["id"]] = body
+        bodies[decision["id"]] = body_of(number, random)
     deliveries = [one for one in bodies for _ in range(random.randint(1, 5))]
     random.shuffle(deliveries)
     answers: dict[str, list[Any]] = defaultdict(list)
@@ -72,11 +69,6 @@ async def deliver(addresses: list[Address], random: Random) -> tuple[dict[str, A
                 answers[one].append(answer)
 
     await asyncio.gather(*map(client, lines))
-    # And those that all clients deliver at the very same time.
-    for one in random.sample(list(bodies), 10):
-        path = f"/v1/decisions/{one}/feedback"
-        asked = [line.ask(random.choice(addresses), "POST", path, bodies[one]) for line in lines]
-        answers[one] += [answer for _, answer in await asyncio.gather(*asked)]
     await at_once(addresses, lines, random, bodies, answers)
     for line in lines:
         line.close()
@@ -88,10 +80,10 @@ async def at_once(addresses: list[Address], lines: list[Line], random: Random, b
     for number in range(10):
         request = {"user": f"user {number % USERS}"}
         _, decision = await lines[0].ask(random.choice(addresses), "POST", "/v1/decisions", request)
-        one, body = decision["id"], {"rewards": {"price": 50.0 * number, "taste": 2.5}, "overall": number / 2}
-        bodies[one] = body
+        one = decision["id"]
+        bodies[one] = body_of(number, random)
         path = f"/v1/decisions/{one}/feedback"
-        asked = [line.ask(random.choice(addresses), "POST", path, body) for line in lines]
+        asked = [line.ask(random.choice(addresses), "POST", path, bodies[one]) for line in lines]
         answers[one] += [answer for _, answer in await asyncio.gather(*asked)]
 
 
@@ -110,18 +102,26 @@ def once_each(store: Store, bodies: dict[str, Any]) -> MemoryStore:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "postgresql"])
-def test_any_number_of_deliveries_is_one(kind: str, tmp_path: Path) -> None:
+def test_any_number_of_deliveries_is_one(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    addresses = {
+        "memory": lambda: "memory:",
+        "sqlite": lambda: str(tmp_path / "journal.db"),
+        "postgresql": lambda: str(request.getfixturevalue("postgres_url")()),
+    }
+
     async def run(stores: list[Store]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         async with contextlib.AsyncExitStack() as stack:
-            addresses = []
+            listening = []
             for number, store in enumerate(stores):
                 engine = stack.enter_context(Engine(store=store, seed=number))
                 for arm in "ABC":
                     engine.add_arm(arm)
-                addresses.append(await stack.enter_async_context(serving(engine)))
-            return await deliver(addresses, Random(f"retries {kind}"))
+                listening.append(await stack.enter_async_context(serving(engine)))
+            return await deliver(listening, Random(f"retries {kind}"))
 
-    with opened(kind, tmp_path) as stores:
+    with contextlib.ExitStack() as stack:
+        address, workers = addresses[kind](), 2 if kind == "postgresql" else 1
+        stores = [stack.enter_context(open_store(address, SETUP)) for _ in range(workers)]
         bodies, answers = asyncio.run(run(stores))
         for one, given in answers.items():
             assert Counter(answer["status"] for answer in given)["recorded"] == 1, (one, given)
