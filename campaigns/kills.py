@@ -48,6 +48,10 @@ LONGEST_LOAD = 0.3
 """Seconds of load at most from the first answer after a start to the kill."""
 
 
+LONG_OUTAGE = 12.0
+"""Seconds for which the database sometimes stays away: servers wait for ten, and then answer 503."""
+
+
 @dataclass
 class Plan:
     """What a campaign is to do."""
@@ -73,6 +77,8 @@ class Tally:
     kills: int = 0
     """Of servers under load, and of the database."""
     database_kills: int = 0
+    outages: int = 0
+    """Kills of the database after which it stayed away for longer than servers wait for it."""
     early: int = 0
     late: int = 0
     """Of servers that were starting, or stopping."""
@@ -96,6 +102,7 @@ class Tally:
             ("seed", self.plan.seed),
             ("kills under load", self.kills),
             ("  of them of the database", self.database_kills),
+            ("  away for long", self.outages),
             ("kills while starting", self.early),
             ("kills while stopping", self.late),
             ("orderly stops", self.stops),
@@ -237,6 +244,9 @@ class Campaign:
         if kind in {"database", "both"}:
             await asyncio.to_thread(database.kill)
             self.tally.database_kills += 1
+            if kills >= 2 and self.random.random() < 0.15:
+                await asyncio.sleep(LONG_OUTAGE)
+                self.tally.outages += 1
             await asyncio.to_thread(database.start)
         self._count()
         await asyncio.gather(*(self._restart(server) for server in killed))
