@@ -34,6 +34,7 @@ def test_k_arms_are_ranked(service: Service) -> None:
     assert len(made["arms"]) == len(set(made["arms"])) == 2
     assert made["arm"] == made["arms"][0]
     assert sorted(service.decide(k=50)["arms"]) == ["A", "B", "C"]
+    assert len(service.decide(k=2.0)["arms"]) == 2  # to JSON it is the same number
     second = made["arms"][1]
     assert service.feedback(made["id"], rewards=SCORES, arm=second)["status"] == "recorded"
     assert service.get(f"/v1/arms/{second}")["pulls"] == 1

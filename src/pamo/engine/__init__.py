@@ -13,6 +13,7 @@ from pamo.engine.answers import (
 )
 from pamo.engine.awaiting import AsyncEngine
 from pamo.engine.live import Engine
+from pamo.engine.looking import Lookout
 from pamo.engine.requests import Request
 from pamo.store import Objective
 
@@ -26,6 +27,7 @@ __all__ = [
     "Explanation",
     "Feedback",
     "FrontArm",
+    "Lookout",
     "Objective",
     "Preference",
     "Request",

@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from pamo.engine.answers import Decision, Feedback
 from pamo.engine.live import Engine
@@ -16,6 +16,8 @@ from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Receipt
 
 MOST = 500
 """Requests that are decided together at most, where users' sums come over a network."""
+
+Result = TypeVar("Result")
 
 Waiting = list[tuple[Event, "asyncio.Future[Receipt]"]]
 
@@ -71,7 +73,7 @@ class AsyncEngine:
             events = self.engine.choose_many(requests)
         else:
             loop = asyncio.get_running_loop()
-            events = await loop.run_in_executor(self._thread, self.engine.choose_many, requests)
+            events = await self._in_time(loop.run_in_executor(self._thread, self.engine.choose_many, requests))
         return [self.engine.decided(receipt) for receipt in await self.record_many(events)]
 
     async def feedback(
@@ -98,11 +100,7 @@ class AsyncEngine:
 
     async def record_many(self, events: Sequence[Event]) -> list[Receipt]:
         """Hand in events that belong together: all of them, or none if one could not be recorded in any journal."""
-        future = self._store.submit_many(events)
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), self._timeout)
-        except TimeoutError:
-            raise self._late() from None
+        return await self._in_time(asyncio.wrap_future(self._store.submit_many(events)))
 
     def close(self) -> None:
         """End the thread, where there is one; the engine stays open."""
@@ -143,6 +141,12 @@ class AsyncEngine:
 
         done.add_done_callback(wake)
 
+    async def _in_time(self, work: asyncio.Future[Result]) -> Result:
+        try:
+            return await asyncio.wait_for(work, self._timeout)
+        except TimeoutError:
+            raise self._late() from None
+
     def _late(self) -> StoreError:
         return StoreError(
             f"the store has not answered for {self._timeout:g} s, and nothing is acknowledged: send the same again"
@@ -151,9 +155,10 @@ class AsyncEngine:
     async def _admit(self, requests: Sequence[Request]) -> None:
         """Add the arms on offer that are not known yet."""
         loop, engine = asyncio.get_running_loop(), self.engine
-        arms = await loop.run_in_executor(self._thread, engine.new_arms, requests) if self._thread else None
-        if arms is None:
+        if self._thread is None:
             arms = engine.new_arms(requests)
+        else:
+            arms = await self._in_time(loop.run_in_executor(self._thread, engine.new_arms, requests))
         if arms:
             await self.record_many([ArmAdded(arm, arm, engine.clock()) for arm in arms])
 
@@ -165,12 +170,15 @@ class AsyncEngine:
         self._asked.append((request, done))
         if self._asking is None or self._asking.done():
             self._asking = loop.create_task(self._answer())
-        return await done
+        return await self._in_time(done)
 
     async def _answer(self) -> None:
         loop = asyncio.get_running_loop()
         while self._asked:
-            batch, self._asked = self._asked[:MOST], self._asked[MOST:]
+            asked = [one for one in self._asked if not one[1].done()]  # the others gave up
+            batch, self._asked = asked[:MOST], asked[MOST:]
+            if not batch:
+                return
             work = functools.partial(_choose, self.engine, [request for request, _ in batch])
             try:
                 found: Sequence[DecisionMade | BaseException] = await loop.run_in_executor(self._thread, work)

@@ -70,6 +70,7 @@ class Decider:
         self.names = tuple(one.name for one in store.setup.objectives)
         count = len(self.names)
         self.hidden, self.stated, self.known = _plans(policy, count, draws)
+        self.fitted = {plan.label: plan.kind == Kind.RIDGE for plan in (self.hidden, self.stated, self.known)}
         # What is reported of users, and shared by them, is the policy's own estimate where it has a shared one.
         self.estimate = self.hidden.estimate if self.hidden.shared else recommended().estimate(count)
         self.prior = Prior(store, self.estimate)

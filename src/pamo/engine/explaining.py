@@ -1,4 +1,4 @@
-"""Puts the numbers behind a decision into words, and tells what is known of the Pareto front."""
+"""Puts the numbers behind a decision into words."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from pamo.compiling import dimensions
-from pamo.engine.answers import ArmScore, Estimate, Explanation, FrontArm
+from pamo.engine.answers import ArmScore, Explanation
 from pamo.engine.kernels import (
     GREEDY,
     GREEDY_PREFERENCE,
@@ -18,15 +15,7 @@ from pamo.engine.kernels import (
     REWARD_BONUS,
     WEIGHTS,
 )
-from pamo.estimators import reward_means
-from pamo.pareto import mark_front
 from pamo.store import Arms, DecisionMade
-
-NORMAL_95 = 1.959963984540054
-"""Standard deviations to either side that hold 95 % of a normal distribution."""
-PRIOR_PULLS = 10.0
-"""How many pulls' worth the variance that all arms have in common counts for one of them, as in the policies."""
-DRAWS = 2000
 
 
 def details(row: Sequence[float], chosen: str, ids: Sequence[str], objectives: int) -> dict[str, Any] | None:
@@ -55,6 +44,14 @@ def details(row: Sequence[float], chosen: str, ids: Sequence[str], objectives: i
             "preference_bonus": row[GREEDY_PREFERENCE],
         }
     return kept
+
+
+def names_in(decision: DecisionMade, table: Arms) -> dict[str, str]:
+    """Return the names of the arms that an explanation is about."""
+    arms = [decision.arms[0]]
+    if decision.explanation is not None and "without_exploration" in decision.explanation:
+        arms.append(decision.explanation["without_exploration"]["arm"])
+    return {arm: table.names[table.rows[arm]] for arm in arms if arm in table.rows}
 
 
 def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[str, str]) -> Explanation:
@@ -100,49 +97,3 @@ def _score(arm: str, kept: Mapping[str, Any], weights: Mapping[str, float]) -> A
     values = {name: weight * mean for (name, weight), mean in zip(weights.items(), kept["means"], strict=True)}
     bonus = kept["reward_bonus"]
     return ArmScore(arm, values, math.inf if bonus is None else bonus, kept["preference_bonus"])
-
-
-def front_of(table: Arms, names: Sequence[str]) -> list[FrontArm]:
-    """Return the active arms, those on the Pareto front first.
-
-    Means are taken to vary normally around what was seen, as much as the arm's rewards do (with ten pulls' worth of
-    what all arms have in common); the confidence is the share of draws of all means in which the arm is on the front.
-    """
-    sums = table.statistics
-    means, counts = reward_means(sums), sums.objective_count
-    scatter = np.maximum(sums.objective_square - counts * means**2, 0.0)
-    common = scatter.sum(axis=0) / np.maximum(np.maximum(counts - 1.0, 0.0).sum(axis=0), 1.0)
-    variance = (scatter + PRIOR_PULLS * common) / (np.maximum(counts - 1.0, 0.0) + PRIOR_PULLS)
-    errors = np.sqrt(variance / np.maximum(counts, 1.0))
-    active = np.flatnonzero(table.active)
-    tried = active[(counts[active] > 0).all(axis=1)]
-    on_front, confidence = dict.fromkeys(active.tolist(), False), dict.fromkeys(active.tolist(), None)
-    if len(tried):
-        dims, marks = dimensions(len(names)), np.empty(len(tried))
-        mark_front(np.ascontiguousarray(means[tried]), marks, dims)
-        on_front.update(zip(tried.tolist(), (marks > 0).tolist(), strict=True))
-        numbers, total = np.random.default_rng(0), np.zeros(len(tried))  # a fixed seed: the same sums, the same answer
-        for _ in range(DRAWS):
-            mark_front(means[tried] + errors[tried] * numbers.standard_normal((len(tried), len(names))), marks, dims)
-            total += marks
-        confidence.update(zip(tried.tolist(), (total / DRAWS).tolist(), strict=True))
-    found = [
-        FrontArm(
-            table.ids[i],
-            table.names[i],
-            int(sums.pulls[i]),
-            on_front[i],
-            confidence[i],
-            {
-                name: Estimate(
-                    float(means[i, d]),
-                    float(means[i, d] - NORMAL_95 * errors[i, d]),
-                    float(means[i, d] + NORMAL_95 * errors[i, d]),
-                )
-                for d, name in enumerate(names)
-                if counts[i, d] > 0
-            },
-        )
-        for i in active.tolist()
-    ]
-    return sorted(found, key=lambda one: (not one.on_front, -(one.confidence or 0.0)))

@@ -13,10 +13,12 @@ from typing import Any, Self
 from pamo.engine.answers import Arm, Decision, Explanation, Feedback, FrontArm, Preference
 from pamo.engine.deciding import Decider
 from pamo.engine.declaring import ObjectiveLike, objective, objectives
-from pamo.engine.explaining import explained, front_of
+from pamo.engine.explaining import explained, names_in
+from pamo.engine.fronts import front_of
 from pamo.engine.preferring import preference_of
 from pamo.engine.requests import Request, as_request, check_user, refusal
 from pamo.errors import InputError, UnknownDecisionError
+from pamo.estimators import Estimate
 from pamo.policies import Policy
 from pamo.sharing import Population
 from pamo.store import (
@@ -99,6 +101,18 @@ class Engine:
     def population(self) -> Population:
         """What users have in common, as it was fitted last."""
         return self._decider.prior.population
+
+    @property
+    def estimate(self) -> Estimate:
+        """How users' preferences are learned from their overall scores."""
+        return self._decider.estimate
+
+    def foretells_overall(self, policy: str) -> bool:
+        """Tell whether a decision's weights are fitted to overall scores, so that weights times rewards foretell them.
+
+        Otherwise they were given or stated, and only their proportions mean anything. policy: the decision's.
+        """
+        return self._decider.fitted.get(policy, False)
 
     @property
     def store(self) -> Store:
@@ -254,8 +268,7 @@ class Engine:
     def explain(self, decision: str | Decision) -> Explanation:
         """Say why an arm was chosen, and which would have been without exploration."""
         made = self._made(decision.id if isinstance(decision, Decision) else decision)
-        table = self._store.arms()
-        return explained(made, self._decider.names, dict(zip(table.ids, table.names, strict=True)))
+        return explained(made, self._decider.names, names_in(made, self._store.arms()))
 
     def decision(self, decision_id: str) -> Decision:
         """Return a decision that was made."""
@@ -272,7 +285,7 @@ class Engine:
         return {
             "arms": active,
             "retired_arms": len(table.ids) - active,
-            "users": sum(1 for _ in self._store.user_ids()),
+            "users": self._store.count_users(),
             "pending_decisions": self._store.pending(),
             "complete_feedbacks": int(complete),
             "overall_scores": int(scored),

@@ -10,16 +10,18 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.responses import Response
 
-from pamo.engine import AsyncEngine, Engine, Request
-from pamo.errors import InputError, PamoError
+from pamo.engine import AsyncEngine, Engine, Lookout, Request
+from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
 from pamo.service import schemas
+from pamo.service.activity import Activity
 from pamo.service.keys import Keyring
 from pamo.service.limits import RateLimiter
 from pamo.service.metrics import Metrics
 from pamo.service.operations import Call
 from pamo.service.problems import Problem
 from pamo.service.settings import Settings
-from pamo.store import ArmAdded, ArmRetired, FeedbackGiven, Outcome, UserErased
+from pamo.service.stream import Stream
+from pamo.store import ArmAdded, ArmRetired, FeedbackGiven, Made, Outcome, UserErased
 
 Result = TypeVar("Result")
 
@@ -35,6 +37,9 @@ class Api:
         self.limiter = RateLimiter(settings.rate, settings.burst) if settings.rate else None
         self.metrics = Metrics()
         self.metrics.watch(self)
+        self.activity = Activity(engine, engine.clock)
+        self.stream = Stream(self.activity)
+        self.lookout = Lookout(engine)
         self.in_flight = 0
 
     async def aside(self, work: Callable[[], Result]) -> Result:
@@ -51,8 +56,9 @@ class Api:
 async def decide(api: Api, call: Call) -> Any:
     """Choose an arm for a user."""
     body: schemas.Request = call.body
-    decision = await api.live.decide(body.user, body.arms, body.preference, body.k, call.key)
+    decision = await api.live.decide(body.user, body.arms, body.preference, schemas.whole(body.k), call.key)
     api.metrics.decided()
+    api.activity.decided(decision)
     return schemas.decision_answer(decision)
 
 
@@ -60,25 +66,31 @@ async def decide_many(api: Api, call: Call) -> Any:
     """Choose for many users."""
     several: list[schemas.BatchRequest] = call.body.requests
     _check_batch(api, several, "requests")
-    requests = [Request(one.user, one.arms, one.preference, one.k, one.key) for one in several]
+    requests = [Request(one.user, one.arms, one.preference, schemas.whole(one.k), one.key) for one in several]
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
         raise _placed(error, "requests", [lambda one=one: api.engine.choose(one) for one in requests]) from None  # type: ignore[misc]
     api.metrics.decided(len(decisions))
+    for one in decisions:
+        api.activity.decided(one)
     return schemas.DecisionAnswers([schemas.decision_answer(one) for one in decisions])
 
 
 async def feedback(api: Api, call: Call) -> Any:
     """Take what came of a decision."""
     body: schemas.FeedbackBody = call.body
+    given = schemas.scores(body.rewards)
+    event = FeedbackGiven(call.ids[0], given, api.engine.clock(), body.overall, body.preference, body.arm)
     try:
-        rewards = schemas.scores(body.rewards)
-        answer = await api.live.feedback(call.ids[0], rewards, body.overall, body.preference, body.arm)
+        receipt = await api.live.record(event)
+        answer = api.engine.answered(event.decision, receipt)
     except PamoError as error:
-        api.metrics.fed(type(error).__name__.removesuffix("Error").lower())
+        api.metrics.fed(_outcome(error))
         raise
     api.metrics.fed(answer.status)
+    if receipt.outcome is Outcome.RECORDED:
+        api.activity.fed(event, receipt.decision)
     return schemas.FeedbackAnswer(answer.id, answer.status, answer.learned, answer.not_learned)  # type: ignore[arg-type]
 
 
@@ -92,19 +104,35 @@ async def feedback_many(api: Api, call: Call) -> Any:
     ]
     try:
         receipts = await api.live.record_many(events)
-    except InputError as error:
-        raise _placed(error, "feedback", [lambda e=e: engine.store.check(e) for e in events]) from None  # type: ignore[misc]
+    except PamoError as error:
+        api.metrics.fed(_outcome(error), len(events))
+        if isinstance(error, InputError):
+            raise _placed(error, "feedback", [lambda e=e: engine.store.check(e) for e in events]) from None  # type: ignore[misc]
+        raise
     results = []
     for event, receipt in zip(events, receipts, strict=True):
         api.metrics.fed(receipt.outcome.value)
         if receipt.outcome in {Outcome.RECORDED, Outcome.DUPLICATE}:
             one = engine.answered(event.decision, receipt)
+            if receipt.outcome is Outcome.RECORDED:
+                api.activity.fed(event, receipt.decision)
             results.append(schemas.FeedbackResult(one.id, one.status, one.learned, one.not_learned))  # type: ignore[arg-type]
         else:
             results.append(
                 schemas.FeedbackResult(event.decision, receipt.outcome.value, detail=receipt.reason)  # type: ignore[arg-type]
             )
     return schemas.FeedbackAnswers(results)
+
+
+def _outcome(error: PamoError) -> str:
+    """Return what became of a feedback, in the words of `Outcome` where it has one."""
+    if isinstance(error, InputError):
+        return "invalid"
+    if isinstance(error, UnknownDecisionError):
+        return Outcome.UNKNOWN.value
+    if isinstance(error, ConflictError):
+        return Outcome.CONFLICT.value
+    return Outcome.EXPIRED.value if isinstance(error, ExpiredDecisionError) else "failed"
 
 
 def _check_batch(api: Api, several: Sequence[Any], field: str) -> None:
@@ -132,17 +160,7 @@ def _explained(engine: Engine, decision_id: str) -> schemas.ExplainedDecision:
     explanation = engine.explain(decision_id)
     made = engine.store.decision(decision_id)
     assert made is not None  # it was explained
-    return schemas.ExplainedDecision(
-        made.id,
-        made.user,
-        made.arms[0],
-        made.arms,
-        made.propensity,
-        made.policy,
-        made.at,
-        schemas.ExplanationAnswer.of(explanation),
-        schemas.GivenAnswer.of(engine.store.feedback(decision_id)),
-    )
+    return schemas.ExplainedDecision.of(Made(0, made, engine.store.feedback(decision_id)), explanation)
 
 
 # Users
@@ -163,6 +181,7 @@ async def erase(api: Api, call: Call) -> None:
     """Forget a user."""
     await api.live.record(UserErased(call.ids[0], api.engine.clock()))
     api.engine.forget(call.ids[0])
+    api.activity.forget(call.ids[0])
 
 
 # Arms
@@ -200,13 +219,6 @@ async def retire_arm(api: Api, call: Call) -> Any:
     """Offer an arm no longer."""
     await api.live.record(ArmRetired(call.ids[0], api.engine.clock()))
     return await arm(api, call)
-
-
-async def front(api: Api, call: Call) -> Any:
-    """Return the Pareto front with confidence."""
-    return schemas.FrontAnswer(
-        [msgspec.convert(asdict(one), schemas.FrontArmAnswer) for one in await api.aside(api.engine.front)]
-    )
 
 
 # The service itself

@@ -15,6 +15,7 @@ from starlette.types import Lifespan, Receive, Scope, Send
 from pamo.engine import Engine
 from pamo.service import reference
 from pamo.service.api import Api
+from pamo.service.dashboard.pages import Pages
 from pamo.service.handling import Endpoint, refuse
 from pamo.service.openapi import describe
 from pamo.service.operations import Call, Operation
@@ -73,8 +74,8 @@ class Application(Starlette):
     added is not passed by.
     """
 
-    def __init__(self, operations: Routes, lifespan: Lifespan[Starlette]) -> None:
-        super().__init__(routes=[operations], lifespan=lifespan)
+    def __init__(self, operations: Routes, pages: BaseRoute, lifespan: Lifespan[Starlette]) -> None:
+        super().__init__(routes=[operations, pages], lifespan=lifespan)
         self._operations = operations
         self.router.default = _unknown
         self.router.redirect_slashes = False
@@ -129,8 +130,9 @@ def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
+        api.stream.close()
         api.live.close()
 
-    app = Application(Routes(api, (*OPERATIONS, *about)), lifespan)
+    app = Application(Routes(api, (*OPERATIONS, *about)), Pages(keys=not api.keyring.empty), lifespan)
     app.state.api = api
     return app

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from pamo._version import __version__
+from pamo.errors import StoreError
 
 if TYPE_CHECKING:
     from pamo.service.api import Api
@@ -59,9 +61,9 @@ class Metrics:
     def _status(self, status: str) -> Counter:
         return self._feedback.labels(status)
 
-    def fed(self, status: str) -> None:
-        """Count a feedback."""
-        self._status(status).inc()
+    def fed(self, status: str, number: int = 1) -> None:
+        """Count feedback."""
+        self._status(status).inc(number)
 
     def watch(self, api: Api) -> None:
         """Read the engine's numbers whenever metrics are asked for."""
@@ -84,9 +86,11 @@ class _Numbers(Collector):
         """Yield the numbers as they are now."""
         api = self._api
         yield GaugeMetricFamily("pamo_http_in_flight", "Requests under way.", value=api.in_flight)
-        for name, value in api.engine.statistics().items():
-            yield GaugeMetricFamily(f"pamo_{name}", f"Present number of {name.replace('_', ' ')}.", value=value)
         trouble = api.engine.store.trouble()
+        # Where the store cannot be read, the rest is all the more worth knowing.
+        with contextlib.suppress(StoreError):
+            for name, value in api.engine.statistics().items():
+                yield GaugeMetricFamily(f"pamo_{name}", f"Present number of {name.replace('_', ' ')}.", value=value)
         yield GaugeMetricFamily("pamo_ready", "1 if decisions and feedback can be recorded.", value=trouble is None)
         about = GaugeMetricFamily("pamo_info", "What this is.", labels=("version",))
         about.add_metric((__version__,), 1)

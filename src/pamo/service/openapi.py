@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pamo._version import __version__
+from pamo.engine.deciding import MOST_ARMS
 from pamo.service.operations import Operation
 from pamo.service.problems import MEDIA_TYPE, ProblemBody
 from pamo.store import Setup
@@ -133,11 +134,19 @@ def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
                 {"required": ["preference"], "properties": {"preference": {"type": "object"}}},
             ]
         else:
+            said = {"description": fields["k"]["description"], "default": 1}
+            fields["k"] = {"type": "integer", "minimum": 1, "maximum": MOST_ARMS, **said}
             for kind in fields["arms"]["anyOf"]:
                 if kind.get("type") == "array":
                     kind.update(minItems=1, uniqueItems=True)
+    ranking = components["RankingBody"]["properties"]
+    ranking["preference"] = {**closed, "properties": weights, "required": list(weights), **_said(ranking["preference"])}
     for name, field in (("DecisionBatch", "requests"), ("FeedbackBatch", "feedback")):
         components[name]["properties"][field].update(minItems=1, maxItems=max_batch)
+
+
+def _said(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": schema["description"]} if "description" in schema else {}
 
 
 def _or_null(schema: dict[str, Any], description: str | None) -> dict[str, Any]:

@@ -10,13 +10,14 @@ import signal
 import socket
 import ssl
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from pamo.engine import Engine
+from pamo.engine import Engine, Lookout
 from pamo.errors import InputError, PamoError
 from pamo.service.app import create_app
 from pamo.service.settings import Settings
@@ -133,7 +134,7 @@ def serve(settings: Settings) -> int:
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
-        server = _Server(config, settings, engine)
+        server = _Server(config, settings, engine, app.state.api.stream.close)
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
@@ -147,9 +148,15 @@ def serve(settings: Settings) -> int:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, settings: Settings, engine: Engine) -> None:
+    def __init__(
+        self, config: uvicorn.Config, settings: Settings, engine: Engine, before_stop: Callable[[], None]
+    ) -> None:
         super().__init__(config)
-        self._settings, self._engine = settings, engine
+        self._settings, self._engine, self._before_stop = settings, engine, before_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._before_stop()  # who listens to the stream would not leave by themselves
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # Uvicorn would send itself the signal once more when it is done, and SIGTERM would end the process there and
@@ -185,6 +192,11 @@ def _warm(engine: Engine) -> None:
             except PamoError:
                 continue  # a policy that does not take a preference here, or needs one
         rehearsal.preference("ann")
+        lookout = Lookout(rehearsal)
+        lookout.front()
+        if len(lookout.names) > 2:
+            lookout.front(lookout.names[:2])
+        rehearsal.store.find_users("a", 1)
 
 
 def _check_certificate(settings: Settings) -> None:

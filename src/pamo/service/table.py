@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pamo.service import api, schemas
+from pamo.service import api, schemas, watching, watching_schemas
 from pamo.service.keys import Role
 from pamo.service.operations import Operation
 
@@ -80,6 +80,36 @@ OPERATIONS = (
     ),
     Operation(
         "GET",
+        "/v1/users/{id}/preference/history",
+        "getPreferenceHistory",
+        "Return how what is known of a user's preference moved from feedback to feedback.",
+        watching.preference_history,
+        watching_schemas.PreferenceHistoryAnswer,
+        query=watching_schemas.HistoryQuery,
+        tag="users",
+    ),
+    Operation(
+        "GET",
+        "/v1/users/{id}/decisions",
+        "getDecisions",
+        "Return a user's decisions, why they were made, and their feedback; the newest first, a page at a time.",
+        watching.decisions,
+        watching_schemas.DecisionsAnswer,
+        query=watching_schemas.DecisionsQuery,
+        tag="users",
+    ),
+    Operation(
+        "GET",
+        "/v1/users",
+        "findUsers",
+        "Find users who gave feedback by the beginning of their ids; those who gave most come first.",
+        watching.users,
+        watching_schemas.UsersAnswer,
+        query=watching_schemas.UsersQuery,
+        tag="users",
+    ),
+    Operation(
+        "GET",
         "/v1/users/{id}",
         "exportUser",
         "Return everything that is kept of a user.",
@@ -130,8 +160,29 @@ OPERATIONS = (
         "/v1/front",
         "getFront",
         "Return the active arms, those on the Pareto front first, with confidence.",
-        api.front,
+        watching.front,
         schemas.FrontAnswer,
+        query=watching_schemas.FrontQuery,
+        tag="arms",
+    ),
+    Operation(
+        "GET",
+        "/v1/leaderboard",
+        "getLeaderboard",
+        "Return the active arms by an objective's mean, with intervals, a page at a time.",
+        watching.leaderboard,
+        watching_schemas.LeaderboardAnswer,
+        query=watching_schemas.LeaderboardQuery,
+        tag="arms",
+    ),
+    Operation(
+        "POST",
+        "/v1/rankings",
+        "rankArms",
+        "Rank the arms for somebody with these weights, by what is known of them; nothing is decided or recorded.",
+        watching.ranking,
+        watching_schemas.RankingAnswer,
+        body=watching_schemas.RankingBody,
         tag="arms",
     ),
     Operation(
@@ -149,6 +200,25 @@ OPERATIONS = (
         "Count arms, users, feedbacks, and decisions that wait for one.",
         api.statistics,
         schemas.StatisticsAnswer,
+    ),
+    Operation(
+        "GET",
+        "/v1/activity",
+        "getActivity",
+        "Return decisions and feedback over time, and what came back against what greed and chance would get.",
+        watching.activity,
+        watching_schemas.ActivityAnswer,
+        query=watching_schemas.ActivityQuery,
+    ),
+    Operation(
+        "GET",
+        "/v1/stream",
+        "getStream",
+        "Follow decisions as they are made: server-sent events of the kind StreamUpdate, ten a second at most.",
+        watching.stream,
+        str,
+        query=watching_schemas.StreamQuery,
+        media="text/event-stream; charset=utf-8",
     ),
     Operation("GET", "/healthz", "getHealth", "Tell that it lives.", api.health, schemas.HealthAnswer, roles=None),
     Operation(

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -161,6 +161,14 @@ class Receipt:
     reason: str = ""
 
 
+class Made(NamedTuple):
+    """A decision, its place in the journal, and its feedback if there is one."""
+
+    sequence: int
+    decision: DecisionMade
+    feedback: FeedbackGiven | None
+
+
 @dataclass(slots=True, frozen=True)
 class Arms:
     """The arms, a row each: ids, names for display, whether they are active, and their sums.
@@ -269,6 +277,33 @@ class Store(ABC):
     def users(self, ids: Sequence[str]) -> UserStatistics:
         """Return the statistics of these users, a row each, in this order: zeros for one that nothing is known of."""
         return user_statistics(*self.user_rows(ids))
+
+    def count_users(self) -> int:
+        """Return how many users gave feedback."""
+        return sum(1 for _ in self.user_ids())
+
+    def find_users(self, prefix: str, limit: int) -> list[tuple[str, int]]:
+        """Return users who gave feedback and whose ids begin so, each with their rounds.
+
+        Those with the most rounds come first, and of equal ones those whose id does; at most `limit`.
+        """
+        ids = [user for user in self.user_ids() if user.startswith(prefix)]
+        rounds = self.user_rows(ids)[0][:, 0].tolist() if ids else []
+        found = sorted(zip(ids, rounds, strict=True), key=lambda one: (-one[1], one[0].encode()))
+        return [(user, int(count)) for user, count in found[:limit]]
+
+    def decisions_of(self, user: str, limit: int, before: int | None = None) -> list[Made]:
+        """Return a user's decisions with their feedback, the newest first: at most `limit`, made before that one.
+
+        before: the sequence number of a decision; None is from the newest on.
+        """
+        made: dict[str, Made] = {}
+        for sequence, event in self.history(user):
+            if isinstance(event, DecisionMade) and (before is None or sequence < before):
+                made[event.id] = Made(sequence, event, None)
+            elif isinstance(event, FeedbackGiven) and event.decision in made:
+                made[event.decision] = made[event.decision]._replace(feedback=event)
+        return list(reversed(made.values()))[:limit]
 
     def append(self, event: Event) -> Receipt:
         """Record one event, and return once it is durable."""

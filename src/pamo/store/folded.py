@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from pamo.statistics import Floats
 from pamo.store.base import Arms, Store
 from pamo.store.fold import Fold
@@ -34,6 +36,18 @@ class FoldedStore(Store):
         with self.lock:
             names = list(self._fold.user_names)
         yield from names
+
+    def count_users(self) -> int:
+        """Return how many users gave feedback."""
+        with self.lock:
+            return len(self._fold.user_names)
+
+    def find_users(self, prefix: str, limit: int) -> list[tuple[str, int]]:
+        """Return users whose ids begin so, those with the most rounds first."""
+        with self.lock:
+            find = self._fold.user_names.finder(prefix, limit)
+            rounds = np.concatenate([np.zeros(0), *(chunk[:, 0] for chunk in self._fold.user_sums.used())])
+        return [(user, int(rounds[row])) for user, row in find(rounds)]
 
     def pending(self) -> int:
         """Return how many decisions have no feedback."""

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pamo.store.base import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Outcome, Receipt, UserErased
+from pamo.store.base import (
+    ArmAdded,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Made,
+    Outcome,
+    Receipt,
+    UserErased,
+)
 from pamo.store.rules import Entry, completed, judge_arm, judge_decision, judge_feedback
 from pamo.store.scales import Scales
 
@@ -69,6 +79,14 @@ class Ledger:
                 self.arms[event.arm] = (name or event.arm, False)
             return Receipt(Outcome.RECORDED, sequence), event
         return Receipt(Outcome.DUPLICATE, 1), None  # the setup, which was checked to be this journal's
+
+
+def together(made: Iterable[tuple[int, Event]], given: Iterable[Event]) -> list[Made]:
+    """Return decisions, in their order, each with its feedback."""
+    feedback = {event.decision: event for event in given if isinstance(event, FeedbackGiven)}
+    return [
+        Made(sequence, event, feedback.get(event.id)) for sequence, event in made if isinstance(event, DecisionMade)
+    ]
 
 
 def named(events: Sequence[Event]) -> tuple[list[str], list[str]]:

@@ -12,6 +12,7 @@ from pamo.store.base import (
     DecisionMade,
     Event,
     FeedbackGiven,
+    Made,
     Outcome,
     Receipt,
     Setup,
@@ -21,6 +22,8 @@ from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.ledger import Ledger
 from pamo.store.rules import NOT_EMPTY, Checker, check_setup, redacted
+
+_OF_USERS = (DecisionMade, FeedbackGiven)
 
 
 class MemoryStore(FoldedStore):
@@ -51,10 +54,13 @@ class MemoryStore(FoldedStore):
 
     def _start(self) -> None:
         self._journal: list[Event] = []
+        self._places: dict[str, list[int]] = {}  # of each user's events in the journal
         self._fold = Fold(self.setup)
         self._ledger = Ledger(self._fold.scales, self._expires_after, {})
 
     def _record(self, event: Event) -> None:
+        if isinstance(event, _OF_USERS) and event.user is not None:
+            self._places.setdefault(event.user, []).append(len(self._journal))
         self._journal.append(event)
         self._fold.apply(event, len(self._journal))
 
@@ -84,8 +90,8 @@ class MemoryStore(FoldedStore):
         return receipt
 
     def _erase(self, event: UserErased) -> Receipt:
-        places = [place for place, old in enumerate(self._journal) if _is_of(old, event.user)]
-        if not places:
+        places = self._places.pop(event.user or "", None)
+        if places is None:
             return Receipt(Outcome.UNKNOWN, reason=f"there is no user {event.user!r}")
         for place in places:
             old = self._journal[place]
@@ -109,7 +115,21 @@ class MemoryStore(FoldedStore):
 
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield a user's decisions and feedback."""
-        return ((sequence, event) for sequence, event in self.events() if _is_of(event, user))
+        with self.lock:
+            found = [(place + 1, self._journal[place]) for place in self._places.get(user, ())]
+        yield from found
+
+    def decisions_of(self, user: str, limit: int, before: int | None = None) -> list[Made]:
+        """Return a user's decisions with their feedback, the newest first."""
+        found: list[Made] = []
+        with self.lock:
+            for place in reversed(self._places.get(user, ())):
+                event = self._journal[place]
+                if len(found) == limit:
+                    break
+                if isinstance(event, DecisionMade) and (before is None or place + 1 < before):
+                    found.append(Made(place + 1, event, self._ledger.entries[event.id].feedback))
+        return found
 
     def decision(self, decision_id: str) -> DecisionMade | None:
         """Return a decision."""
@@ -151,7 +171,3 @@ class MemoryStore(FoldedStore):
     def close(self, *, snapshot: bool = True) -> None:
         """Take no more events."""
         self._closed = True
-
-
-def _is_of(event: Event, user: str | None) -> bool:
-    return isinstance(event, DecisionMade | FeedbackGiven) and event.user == user

@@ -6,7 +6,7 @@ All names lie in one buffer. A table of row numbers, by the names' hashes, finds
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,48 @@ def _place(hashes: Any, table: Any) -> None:
         while table[slot] >= 0:
             slot = (slot + 1) & mask
         table[slot] = row
+
+
+@kernel
+def _comes_first(text: Any, starts: Any, left: int, right: int) -> bool:
+    """Tell whether one row's name comes before another's, by their bytes."""
+    for place in range(min(starts[left + 1] - starts[left], starts[right + 1] - starts[right])):
+        a, b = text[starts[left] + place], text[starts[right] + place]
+        if a != b:
+            return bool(a < b)
+    return bool(starts[left + 1] - starts[left] < starts[right + 1] - starts[right])
+
+
+@kernel
+def _find_first(text: Any, starts: Any, hashes: Any, numbers: Any, prefix: Any, found: Any) -> int:
+    """Write the rows whose names begin so, those of the highest numbers first, and return how many were written."""
+    count = 0
+    for row in range(len(hashes)):
+        start = starts[row]
+        if hashes[row] == DEAD or starts[row + 1] - start < len(prefix):
+            continue
+        same = True
+        for place in range(len(prefix)):
+            if text[start + place] != prefix[place]:
+                same = False
+                break
+        if not same:
+            continue
+        place = count
+        while place > 0:
+            other = found[place - 1]
+            if numbers[other] > numbers[row]:
+                break
+            if numbers[other] == numbers[row] and _comes_first(text, starts, other, row):
+                break
+            place -= 1
+        if place == len(found):
+            continue
+        count = min(count + 1, len(found))
+        for later in range(count - 1, place, -1):
+            found[later] = found[later - 1]
+        found[place] = row
+    return count
 
 
 class Names:
@@ -115,6 +157,22 @@ class Names:
         if self._dead:
             text = text[np.repeat(alive, lengths)]
         return text, lengths[alive]
+
+    def finder(self, prefix: str, limit: int) -> Callable[[npt.NDArray[np.float64]], list[tuple[str, int]]]:
+        """Return what finds names that begin so, given a number for each row: those of the highest numbers first.
+
+        It works on a copy, so that nobody who adds names has to wait for it.
+        """
+        text, starts = bytes(self._text), np.array(self._starts, dtype=np.int64)
+        hashes = np.array(self._hashes, dtype=np.int64)
+
+        def find(numbers: npt.NDArray[np.float64]) -> list[tuple[str, int]]:
+            found: npt.NDArray[np.int64] = np.empty(limit, dtype=np.int64)
+            wanted = np.frombuffer(prefix.encode(), dtype=np.uint8)
+            count = _find_first(np.frombuffer(text, dtype=np.uint8), starts, hashes, numbers, wanted, found)
+            return [(text[starts[row] : starts[row + 1]].decode(), int(row)) for row in found[:count].tolist()]
+
+        return find
 
     def _name(self, row: int) -> str:
         return self._text[self._starts[row] : self._starts[row + 1]].decode()

@@ -25,6 +25,7 @@ from pamo.store.base import (
     DecisionMade,
     Event,
     FeedbackGiven,
+    Made,
     Outcome,
     Receipt,
     Setup,
@@ -33,7 +34,7 @@ from pamo.store.base import (
 )
 from pamo.store.encoding import DECISION, FEEDBACK, SETUP, decode, encode
 from pamo.store.fold import Fold
-from pamo.store.ledger import Ledger, named, runs
+from pamo.store.ledger import Ledger, named, runs, together
 from pamo.store.packing import stated_width, user_width
 from pamo.store.postgres_arms import ArmCache
 from pamo.store.postgres_link import Link, LostError
@@ -42,10 +43,14 @@ from pamo.store.postgres_tables import (
     ADD_COUNTS,
     ADD_USERS,
     COLUMNS,
+    FEEDBACK_TO,
     FIND,
+    FIND_USERS,
     FORGET,
     INSERT,
     LOAD,
+    NEWEST,
+    NEWEST_OF,
     SCHEMA,
     SET_ARM,
     SHARDS,
@@ -223,6 +228,13 @@ class PostgresStore(Store):
         for sequence, *row in self._link.rows(f"{COLUMNS} WHERE user_id = %s ORDER BY sequence", (user,)):
             yield sequence, decode(*row)
 
+    def decisions_of(self, user: str, limit: int, before: int | None = None) -> list[Made]:
+        """Return a user's decisions with their feedback, the newest first."""
+        last = NEWEST if before is None else before
+        made = [(row[0], decode(*row[1:])) for row in self._link.rows(NEWEST_OF, (user, DECISION, last, limit))]
+        ids = [event.id for _, event in made if isinstance(event, DecisionMade)]
+        return together(made, [decode(*row[1:]) for row in self._link.rows(FEEDBACK_TO, (ids, FEEDBACK))])
+
     def decision(self, decision_id: str) -> DecisionMade | None:
         """Return a decision."""
         event = self._one(decision_id, DECISION)
@@ -264,6 +276,14 @@ class PostgresStore(Store):
             for (user,) in rows:
                 yield user
             after = rows[-1][0]
+
+    def count_users(self) -> int:
+        """Return how many users gave feedback."""
+        return int(self._link.rows("SELECT count(*) FROM pamo_user_sums")[0][0])
+
+    def find_users(self, prefix: str, limit: int) -> list[tuple[str, int]]:
+        """Return users whose ids begin so, those with the most rounds first."""
+        return [(user, int(rounds)) for user, rounds in self._link.rows(FIND_USERS, (prefix, limit))]
 
     def pending(self) -> int:
         """Return how many decisions have no feedback."""

@@ -45,6 +45,14 @@ $$;
 
 COLUMNS = "SELECT sequence, kind, decision, user_id, key, body FROM pamo_events"
 
+NEWEST = 2**63 - 1
+NEWEST_OF = f"{COLUMNS} WHERE user_id = %s AND kind = %s AND sequence < %s ORDER BY sequence DESC LIMIT %s"
+FEEDBACK_TO = f"{COLUMNS} WHERE decision = ANY(%s) AND kind = %s"
+FIND_USERS = """
+SELECT user_id, sums[1] FROM pamo_user_sums WHERE starts_with(user_id, %s)
+ORDER BY sums[1] DESC, user_id COLLATE "C" LIMIT %s
+"""
+
 FIND = f"{COLUMNS} WHERE decision = ANY(%s) UNION {COLUMNS} WHERE key = ANY(%s)"
 
 INSERT = """

@@ -26,6 +26,7 @@ from pamo.store.base import (
     DecisionMade,
     Event,
     FeedbackGiven,
+    Made,
     Outcome,
     Receipt,
     Setup,
@@ -34,15 +35,18 @@ from pamo.store.base import (
 from pamo.store.encoding import DECISION, FEEDBACK, SETUP, decode, decode_rows, encode, to_json
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
-from pamo.store.ledger import Ledger, named, runs
+from pamo.store.ledger import Ledger, named, runs, together
 from pamo.store.rules import NOT_EMPTY, Checker, check_setup, redacted
 from pamo.store.sqlite_file import (
     APPLICATION,
     COLUMNS,
+    FEEDBACK_TO,
     FIND,
     FORMAT,
     INDEXES,
     INSERT,
+    NEWEST,
+    NEWEST_OF,
     OF_USER,
     SCHEMA,
     apsw,
@@ -295,6 +299,12 @@ class SqliteStore(FoldedStore):
         """Yield the decisions for a user and their feedback."""
         for sequence, *row in self._rows(OF_USER, (user,)):
             yield sequence, decode(*row)
+
+    def decisions_of(self, user: str, limit: int, before: int | None = None) -> list[Made]:
+        """Return a user's decisions with their feedback, the newest first."""
+        made = self._rows(NEWEST_OF, (user, NEWEST if before is None else before, limit))
+        given = self._rows(FEEDBACK_TO, (to_json([row[2] for row in made]),))
+        return together([(row[0], decode(*row[1:])) for row in made], [decode(*row[1:]) for row in given])
 
     def decision(self, decision_id: str) -> DecisionMade | None:
         """Return a decision."""

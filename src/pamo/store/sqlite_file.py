@@ -17,10 +17,13 @@ except ImportError:
 __all__ = [
     "APPLICATION",
     "COLUMNS",
+    "FEEDBACK_TO",
     "FIND",
     "FORMAT",
     "INDEXES",
     "INSERT",
+    "NEWEST",
+    "NEWEST_OF",
     "OF_USER",
     "SCHEMA",
     "apsw",
@@ -71,6 +74,9 @@ COLUMNS = "SELECT sequence, kind, decision, user, key, body FROM events"
 OF_USER = f"""
 {COLUMNS} WHERE decision IN (SELECT decision FROM events WHERE user = ? AND kind = 'decision') ORDER BY sequence
 """
+NEWEST = 2**63 - 1
+NEWEST_OF = f"{COLUMNS} WHERE user = ? AND kind = 'decision' AND sequence < ? ORDER BY sequence DESC LIMIT ?"
+FEEDBACK_TO = f"{COLUMNS} WHERE decision IN (SELECT value FROM json_each(?)) AND kind = 'feedback'"
 
 
 def connect(path: Path, vfs: str | None, *, writing: bool) -> Any:

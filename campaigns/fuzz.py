@@ -1,0 +1,234 @@
+"""Ask the service whatever its description allows, and much that it does not, and see whether it ever breaks its word.
+
+Schemathesis reads /openapi.json of a running application and makes requests from it: right ones, wrong ones, every
+boundary that the schemas have, and chains in which the ids of one answer go into the next request (a decision, then its
+feedback). Each answer is checked: no status of 500 or above, none that is not described, content type, body and headers
+as described, wrong data refused, right data taken, methods that do not exist refused with those that do, and nothing
+without a key.
+
+    python -m campaigns.fuzz --cases 20000 --seed 1
+
+The campaign goes round: with keys over a store in memory, and without keys over SQLite, where new arms are accepted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import schemathesis
+from schemathesis.engine import Status, events, from_schema
+from tqdm import tqdm
+
+from pamo.engine import Engine
+from pamo.service import create_app
+from pamo.service.keys import Key, digest_of
+from pamo.service.settings import Settings
+from pamo.store.maintenance import verify
+
+SECRET = "pamo_fuzz"
+EXAMPLES = 50
+"""Requests of each kind, for each operation, in a round."""
+
+App = Any
+Wrap = Callable[[App], App]
+
+CHECKS: dict[str, Any] = {
+    # Here to delete an arm is to retire it, and to delete a user is to forget: both may be read afterwards, and later
+    # feedback counts. The tests of the service say what must be so.
+    "use_after_free": {"enabled": False},
+    "ensure_resource_availability": {"enabled": False},
+    "positive_data_acceptance": {"expected-statuses": ["2xx", "401", "404", "409"]},
+    "negative_data_rejection": {"expected-statuses": ["400", "401", "404", "405", "415", "422"]},
+    "missing_required_header": {"expected-statuses": ["401"]},
+}
+
+# The description says which ids can be, and not which of them there are: 422 where an arm is unknown or retired, or was
+# not chosen by the decision.
+_ARM = re.compile(r"(?:(?:requests|feedback)\[\d+\]\.)?arms?")
+
+
+@dataclass
+class Row:
+    """What came of one operation's requests."""
+
+    cases: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    failures: int = 0
+
+
+@dataclass
+class Tally:
+    """What the campaign has seen."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    checks: Counter[str] = field(default_factory=Counter)
+    excused: int = 0
+    """Requests that were refused for an arm that there is not, though their form was right."""
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    """One example for each check and operation."""
+    troubles: list[str] = field(default_factory=list)
+    """What went wrong beside the checks: in the journal, or in the campaign itself."""
+    rounds: int = 0
+
+    @property
+    def cases(self) -> int:
+        """How many requests were made."""
+        return sum(row.cases for row in self.rows.values())
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.failures and not self.troubles
+
+    def __str__(self) -> str:
+        lines = [f"{'operation':36}{'cases':>8}{'2xx':>8}{'4xx':>8}{'5xx':>6}{'failures':>10}"]
+        whole = Row()
+        for name, row in sorted(self.rows.items()):
+            lines.append(_line(name, row))
+            whole.cases += row.cases
+            whole.statuses += row.statuses
+            whole.failures += row.failures
+        lines += [_line("all", whole), "", f"checks made: {sum(self.checks.values()):,}"]
+        lines += [f"  {name:32}{count:>10,}" for name, count in sorted(self.checks.items())]
+        lines.append(f"refused for an arm that there is not: {self.excused:,}")
+        return "\n".join(lines)
+
+
+def _line(name: str, row: Row) -> str:
+    def count(first: int) -> int:
+        return sum(number for status, number in row.statuses.items() if status // 100 == first)
+
+    return f"{name:36}{row.cases:>8,}{count(2):>8,}{count(4):>8,}{count(5):>6,}{row.failures:>10,}"
+
+
+@contextmanager
+def service(*, keys: bool) -> Iterator[tuple[App, Engine]]:
+    """Yield an application and its engine, with some arms, some decisions and some feedback."""
+    with tempfile.TemporaryDirectory(prefix="pamo-fuzz-") as folder:
+        store = "memory:" if keys else Path(folder) / "journal.db"
+        objectives = ["price: 0..500, lower is better", "taste: 1..5"]
+        with Engine(objectives, store=store, overall="overall: 1..5", seed=1, accept_new_arms=not keys) as engine:
+            for arm in ("A", "B", "a/b", "ü"):
+                engine.add_arm(arm)
+            for user in ("ann", "bob", "ann"):
+                engine.feedback(engine.decide(user).id, {"price": 20, "taste": 3}, overall=4)
+            known = (Key("fuzz", ["admin"], digest_of(SECRET)),) if keys else ()
+            yield create_app(engine, Settings(keys=known, max_batch=20)), engine
+
+
+def load(app: App, seed: int, examples: int, phases: tuple[str, ...]) -> Any:
+    """Return the description of an application as Schemathesis has it, with what is to be done with it."""
+    settings: dict[str, Any] = {
+        "seed": seed,
+        "base-url": "http://localhost",
+        "continue-on-failure": True,
+        "auth": {"openapi": {"key": {"bearer": SECRET}}},
+        "checks": CHECKS,
+        "generation": {"max-examples": examples, "no-shrink": True, "database": "none"},
+        "phases": {name: {"enabled": name in phases} for name in ("examples", "coverage", "fuzzing", "stateful")},
+    }
+    config = schemathesis.Config.from_dict(settings)
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=config)
+
+    @schema.hook
+    def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
+        if type(failure).__name__ != "RejectedPositiveData" or response.status_code != 422:
+            return True
+        return not _ARM.fullmatch(json.loads(response.content).get("field", ""))
+
+    return schema
+
+
+def fuzz(
+    schema: Any, tally: Tally, most: int | None = None, progress: Callable[[int], object] = lambda count: None
+) -> None:
+    """Run Schemathesis once, or until there were so many cases in all."""
+    stream = from_schema(schema).execute()
+    for event in stream:
+        if isinstance(event, events.ScenarioFinished):
+            progress(_count(event.recorder, tally))
+            if most is not None and tally.cases >= most:
+                stream.stop()
+        elif isinstance(event, events.NonFatalError):
+            tally.troubles.append(f"{event.label}: {event.value}")
+        elif isinstance(event, events.FatalError):
+            tally.troubles.append(str(event.exception))
+
+
+def _count(recorder: Any, tally: Tally) -> int:
+    """Take what one scenario has seen into the tally; return its number of requests."""
+    for identity, interaction in recorder.interactions.items():
+        row = tally.rows.setdefault(recorder.cases[identity].value.operation.label, Row())
+        row.cases += 1
+        if interaction.response is None:
+            tally.troubles.append(f"no answer to {recorder.cases[identity].value.as_curl_command()}")
+        else:
+            row.statuses[interaction.response.status_code] += 1
+    tally.excused += sum(recorder.filtered_failures.values())
+    for identity, made in recorder.checks.items():
+        case = recorder.cases[identity].value
+        for check in made:
+            tally.checks[check.name] += 1
+            if check.status == Status.FAILURE:
+                row = tally.rows.setdefault(case.operation.label, Row())
+                row.failures += 1
+                failure = check.failure_info.failure
+                example = f"{failure.title}: {failure.message}\n{case.as_curl_command()}"
+                tally.failures.setdefault((check.name, case.operation.label), example)
+    return len(recorder.interactions)
+
+
+def campaign(
+    cases: int, seed: int = 1, progress: Callable[[int], object] = lambda count: None, wrap: Wrap = lambda app: app
+) -> Tally:
+    """Go round until there were so many cases. wrap: puts something around the application."""
+    tally = Tally()
+    for number in itertools.count():
+        keys = number % 2 == 0
+        before = tally.cases
+        with service(keys=keys) as (app, engine):
+            # The boundaries are the same in every round: twice is enough.
+            phases = ("coverage", "fuzzing", "stateful") if number < 2 else ("fuzzing", "stateful")
+            fuzz(load(wrap(app), seed + number, EXAMPLES, phases), tally, cases, progress)
+            report = verify(engine.store)
+            if not report.ok or engine.store.trouble() is not None:
+                tally.troubles.append(f"round {number}: the store is not sound: {report} {engine.store.trouble()}")
+        tally.rounds += 1
+        if tally.cases >= cases or tally.cases == before:
+            return tally
+    raise AssertionError("unreachable")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the campaign, and say what was found."""
+    parser = argparse.ArgumentParser(description="Ask the service whatever its description allows.")
+    parser.add_argument("--cases", type=int, default=20_000, help="requests (default 20,000)")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    started = time.perf_counter()
+    with tqdm(total=options.cases, unit="case", disable=None) as bar:
+        tally = campaign(options.cases, options.seed, bar.update)
+    print(tally)
+    print(f"{tally.cases:,} cases, seed {options.seed}, {time.perf_counter() - started:.0f} s")
+    for (check, operation), example in tally.failures.items():
+        print(f"\n{check} at {operation}\n{example}")
+    for trouble in tally.troubles[:20]:
+        print(f"\n{trouble}")
+    print("As it should be: nothing was found." if tally.ok else "FAILED")
+    return int(not tally.ok or tally.cases < options.cases)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""What those who look after an engine want to see: leaderboards, rankings by weights, and how a preference moved."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pamo.engine.answers import Estimate, Explanation, FrontArm, Preference
+from pamo.engine.explaining import explained, names_in
+from pamo.engine.fronts import NORMAL_95, Known, front_of, known_of
+from pamo.engine.live import Engine
+from pamo.engine.preferring import preference_of
+from pamo.engine.requests import check_user, weights_in
+from pamo.errors import unknown_name
+from pamo.store import Arms, FeedbackGiven, Made
+from pamo.store.fold import Fold
+from pamo.store.packing import user_statistics
+
+SLOW, WAITS = 0.1, 4.0
+"""A front that took more seconds than this is shown again for so many times as long."""
+POINTS = 60
+"""Moments at which a preference's way is shown, at most."""
+
+
+@dataclass(slots=True, frozen=True)
+class Standing:
+    """An arm in a leaderboard: what is known of it, by objective. overall: of the overall score."""
+
+    arm: str
+    name: str
+    active: bool
+    pulls: int
+    objectives: Mapping[str, Estimate]
+    overall: Estimate | None
+
+
+@dataclass(slots=True, frozen=True)
+class Ranked:
+    """An arm in a ranking by weights that add up to 1: its value with an interval, and what each objective adds."""
+
+    arm: str
+    name: str
+    pulls: int
+    value: Estimate
+    values: Mapping[str, float]
+
+
+class Lookout:
+    """Looks at an engine without being in its way: on copies of its sums, and where it takes long, not all the time.
+
+    >>> with Engine(["price", "taste"], seed=1) as engine:
+    ...     engine.add_arm("A")
+    ...     made = engine.decide("ann")
+    ...     answer = engine.feedback(made.id, {"price": 0.2, "taste": 0.8}, overall=0.6)
+    ...     [(one.arm, round(one.value.mean, 3)) for one in Lookout(engine).ranking({"price": 1, "taste": 3})[0]]
+    [('A', 0.65)]
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._store = engine.store
+        self.names = tuple(one.name for one in engine.objectives)
+        self._fronts: dict[tuple[int, ...] | None, tuple[Any, float, list[FrontArm]]] = {}
+        self._finding = threading.Lock()
+        self._known: tuple[Any, Arms, Known] | None = None
+
+    def _table(self) -> tuple[Any, Arms, Known]:
+        """Return the arms and what is known of them, worked out anew only when something has changed."""
+        with self._store.lock:
+            table = self._store.arms()
+            sums = table.statistics
+            # Each feedback adds to a count; whatever the arms have in common is in their version.
+            mark = (table.version, float(sums.objective_count.sum()), float(sums.overall_pulls.sum()))
+            known = self._known
+            if known is not None and known[0] == mark:
+                return known
+            table = replace(table, statistics=copy.deepcopy(sums))
+        found = (mark, table, known_of(table.statistics))
+        self._known = found
+        return found
+
+    def front(self, objectives: Sequence[str] | None = None) -> list[FrontArm]:
+        """Return the active arms as `Engine.front` does; objectives: those that the front is of, by default all.
+
+        With thousands of arms the answer may be a few seconds old.
+        """
+        columns = None if objectives is None else tuple(self._column(name) for name in objectives)
+        with self._finding:  # who asks for the same meanwhile gets the same
+            mark, table, _ = self._table()
+            kept = self._fronts.get(columns)
+            if kept is not None and (kept[0] == mark or time.monotonic() < kept[1]):
+                return kept[2]
+            started = time.monotonic()
+            found = front_of(table, self.names, columns)
+            taken = time.monotonic() - started
+            until = time.monotonic() + (WAITS * taken if taken > SLOW else 0.0)
+            if len(self._fronts) > 100:
+                self._fronts.clear()
+            self._fronts[columns] = (mark, until, found)
+            return found
+
+    def leaderboard(
+        self,
+        objective: str | None = None,
+        sort: str = "mean",
+        descending: bool = True,
+        search: str = "",
+        offset: int = 0,
+        limit: int = 25,
+    ) -> tuple[list[Standing], int]:
+        """Return a page of the active arms, and how many there are.
+
+        objective: what `sort="mean"` goes by, None for the overall score; arms of which nothing is known come last
+        either way. sort: "mean", "pulls" or "name". search: a part of an id or a name, in any case.
+        """
+        _, table, known = self._table()
+        column = len(self.names) if objective is None else self._column(objective)
+        rows = np.flatnonzero(table.active)
+        if search:
+            part = search.casefold()
+            rows = np.array(
+                [i for i in rows.tolist() if part in table.names[i].casefold() or part in table.ids[i].casefold()],
+                dtype=np.int64,
+            )
+        pulls, sign = table.statistics.pulls[rows], -1.0 if descending else 1.0
+        if sort == "name":
+            order = sorted(range(len(rows)), key=lambda n: table.names[rows[n]].casefold(), reverse=descending)
+        elif sort == "pulls":
+            order = np.lexsort((rows, sign * pulls)).tolist()
+        else:
+            means = np.where(known.counts[rows, column] > 0.0, sign * known.means[rows, column], np.inf)
+            order = np.lexsort((-pulls, means)).tolist()
+        page = [int(rows[n]) for n in order[offset : offset + limit]]
+        return [self._standing(table, known, i) for i in page], len(rows)
+
+    def _standing(self, table: Arms, known: Known, i: int) -> Standing:
+        return Standing(
+            table.ids[i],
+            table.names[i],
+            bool(table.active[i]),
+            int(table.statistics.pulls[i]),
+            {name: one for d, name in enumerate(self.names) if (one := known.estimate(i, d)) is not None},
+            known.estimate(i, len(self.names)),
+        )
+
+    def ranking(self, preference: Mapping[str, float], limit: int = 20) -> tuple[list[Ranked], int]:
+        """Return the active arms that are worth most by these weights, and how many are left out, not being tried yet.
+
+        Only the weights' proportions matter. There is no bonus for arms of which little is known: this is what the
+        means say.
+        """
+        weights = weights_in(preference, self.names)[0]
+        weights = weights / (float(np.abs(weights).sum()) or 1.0)
+        _, table, known = self._table()
+        active = np.flatnonzero(table.active)
+        count = len(self.names)
+        tried = active[(known.counts[active, :count] > 0.0).all(axis=1)]
+        parts = known.means[tried, :count] * weights
+        values = parts.sum(axis=1)
+        errors = np.sqrt((known.errors[tried, :count] ** 2 * weights**2).sum(axis=1))
+        found = []
+        for n in np.argsort(-values, kind="stable")[:limit].tolist():
+            i, value, room = int(tried[n]), float(values[n]), NORMAL_95 * float(errors[n])
+            found.append(
+                Ranked(
+                    table.ids[i],
+                    table.names[i],
+                    int(table.statistics.pulls[i]),
+                    Estimate(value, value - room, value + room),
+                    dict(zip(self.names, parts[n].tolist(), strict=True)),
+                )
+            )
+        return found, len(active) - len(tried)
+
+    def preference_history(self, user: str, points: int = POINTS) -> list[tuple[float, Preference]]:
+        """Return what was known of a user's preference after each feedback: (when, what), at most so many of them.
+
+        What users have in common is taken as it is now; only the user's own feedback is added step by step.
+        """
+        check_user(user)
+        given = [event for _, event in self._store.history(user) if isinstance(event, FeedbackGiven)]
+        if not given:
+            return []
+        wanted = {round(n * (len(given) - 1) / max(points - 1, 1)) for n in range(points)}
+        fold, found = Fold(self._store.setup), []
+        for place, event in enumerate(given):
+            fold.apply(event)
+            if place in wanted:
+                sums = user_statistics(*fold.user_rows([user]))
+                engine = self._engine
+                found.append((event.at, preference_of(user, self.names, sums, engine.estimate, engine.population)))
+        return found
+
+    def decisions(
+        self, user: str, limit: int, before: int | None = None
+    ) -> tuple[list[tuple[Made, Explanation]], dict[str, str]]:
+        """Return a user's decisions, the newest first, explained, and the names of the arms that they are about.
+
+        before: as for `Store.decisions_of`.
+        """
+        check_user(user)
+        table = self._store.arms()
+        found = self._store.decisions_of(user, limit, before)
+        names: dict[str, str] = {}
+        for made in found:
+            names |= names_in(made.decision, table)
+        return [(made, explained(made.decision, self.names, names)) for made in found], names
+
+    def _column(self, objective: str) -> int:
+        if objective not in self.names:
+            raise unknown_name("objective", objective, self.names, "objective")
+        return self.names.index(objective)

@@ -1,0 +1,235 @@
+"""What went on lately: decisions and feedback by the second, the minute and the hour, in a few rings of numbers.
+
+It is kept in memory, by each worker for itself, from its start on. A decision costs about a microsecond here, and a
+feedback a few.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from operator import mul
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pamo.engine import Decision, Engine
+from pamo.errors import PamoError
+from pamo.estimators import reward_means
+from pamo.store import Arms, DecisionMade, FeedbackGiven
+from pamo.store.scales import Scales
+
+DECISIONS, EXPLORED, FEEDBACKS, SCORED, GOT, GREEDY, RANDOM, FIELDS = range(8)
+"""Places in a row: SCORED feedbacks are those in which what came back can be compared with what was expected."""
+
+RINGS = {"second": (1, 600), "minute": (60, 1440), "hour": (3600, 720)}
+"""From a resolution to its seconds, and how many of such buckets are kept: ten minutes, a day, thirty days."""
+
+RECENT = 50
+"""The last decisions, for who begins to look."""
+RATE_SECONDS = 10
+"""Seconds that decisions and feedback a second are averaged over."""
+REFRESH = 2.0
+"""Seconds after which the arms' means are read anew."""
+OFFERS = 1000
+"""Offers whose averages are remembered until then."""
+
+
+class Bucket(NamedTuple):
+    """What happened in some seconds from `at` on. The three means are None where nothing could be compared."""
+
+    at: float
+    decisions: int
+    explored: int
+    feedbacks: int
+    scored: int
+    got: float | None
+    greedy: float | None
+    random: float | None
+
+
+class _Seen(NamedTuple):
+    """The arms as they were a moment ago: means of those that are tried and active, and averages over offers."""
+
+    arms: Arms
+    means: Any
+    averages: dict[tuple[str, ...] | None, list[float] | None]
+
+
+class _Ring:
+    def __init__(self, seconds: int, size: int) -> None:
+        self.seconds = seconds
+        self.rows = np.zeros((size, FIELDS))
+        self.numbers = np.full(size, -1, dtype=np.int64)
+
+    def add(self, second: int, row: Sequence[float]) -> None:
+        number = second // self.seconds
+        place = number % len(self.rows)
+        if self.numbers[place] != number:
+            self.numbers[place] = number
+            self.rows[place] = 0.0
+        self.rows[place] += row
+
+    def last(self, second: int, limit: int) -> list[tuple[int, list[float]]]:
+        """Return up to so many buckets up to this second, the oldest first; those in which nothing was are left out."""
+        newest = second // self.seconds
+        oldest = newest - min(limit, len(self.rows)) + 1
+        places = np.flatnonzero((self.numbers >= oldest) & (self.numbers <= newest))
+        places = places[np.argsort(self.numbers[places])]
+        return [(int(self.numbers[place]) * self.seconds, self.rows[place].tolist()) for place in places]
+
+
+class Activity:
+    """Counts decisions and feedback, and compares what came back with what was to be expected. For one event loop.
+
+    For each feedback with an overall score: the score; what the arm that looked best was expected to get at the time of
+    the decision (greedy); and what the arms on offer get on average (random); all from 0 to 1, as the user's weights
+    foretell it. Where no overall score comes, the rewards weighed by the user's preference stand for it.
+    """
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+        self._engine = engine
+        self._scales = Scales(engine.store.setup)
+        self._overall = engine.store.setup.overall
+        self._clock = clock
+        self.since = clock()
+        self._rings = {name: _Ring(*shape) for name, shape in RINGS.items()}
+        self._second = int(self.since)
+        self._row = [0.0] * FIELDS
+        self.recent: deque[tuple[float, Decision]] = deque(maxlen=RECENT)
+        self.made: Callable[[float, Decision], None] | None = None
+        """Told of every decision, while somebody listens."""
+        self.fed_back: Callable[[], None] | None = None
+        self._seen: _Seen | None = None
+        self._due = 0.0  # when the arms' means are to be read again
+
+    def decided(self, decision: Decision) -> None:
+        """Take note of a decision."""
+        now = self._clock()
+        row = self._turn(now)
+        row[DECISIONS] += 1.0
+        details = decision.details
+        if details is not None and ("without_exploration" in details or details["reward_bonus"] is None):
+            row[EXPLORED] += 1.0
+        self.recent.append((now, decision))
+        if self.made is not None:
+            self.made(now, decision)
+
+    def fed(self, event: FeedbackGiven, made: DecisionMade | None) -> None:
+        """Take note of a feedback that was recorded, to a decision that the store may know."""
+        row = self._turn(self._clock())
+        row[FEEDBACKS] += 1.0
+        if self.fed_back is not None:
+            self.fed_back()
+        if made is None or made.explanation is None:
+            return
+        compared = self._compare(event, made)
+        if compared is not None:
+            row[SCORED] += 1.0
+            row[GOT] += compared[0]
+            row[GREEDY] += compared[1]
+            row[RANDOM] += compared[2]
+
+    def forget(self, user: str) -> None:
+        """Show a user who was erased no longer."""
+        kept = [one for one in self.recent if one[1].user != user]
+        self.recent.clear()
+        self.recent.extend(kept)
+
+    def name_of(self, arm: str) -> str:
+        """Return an arm's name, or its id where the name is not known yet."""
+        row = None if self._seen is None else self._seen.arms.rows.get(arm)
+        return arm if row is None or self._seen is None else self._seen.arms.names[row]
+
+    def read_arms(self) -> None:
+        """Read the arms' means, which may wait for a network; where they cannot be read, the last ones stay."""
+        store = self._engine.store
+        with contextlib.suppress(PamoError), store.lock:
+            arms = store.arms()
+            means, counts = reward_means(arms.statistics), arms.statistics.objective_count
+            means[~(counts > 0.0).all(axis=1) | ~arms.active] = np.nan
+            self._seen = _Seen(arms, means, {})
+
+    def buckets(self, resolution: str, limit: int) -> list[Bucket]:
+        """Return the last so many buckets, the oldest first, without those in which nothing happened."""
+        self._turn(self._clock())
+        ring = self._rings[resolution]
+        rows = ring.last(self._second, limit)
+        if any(self._row):  # the present second is not in the rings yet
+            rows = _joined(rows, self._second // ring.seconds * ring.seconds, self._row)
+        return [_bucket(at, row) for at, row in rows]
+
+    def rates(self) -> tuple[float, float]:
+        """Return decisions and feedbacks a second, of late."""
+        self._turn(self._clock())
+        rows = self._rings["second"].last(self._second - 1, RATE_SECONDS)
+        span = min(RATE_SECONDS, max(1.0, self._second - int(self.since)))
+        return sum(row[DECISIONS] for _, row in rows) / span, sum(row[FEEDBACKS] for _, row in rows) / span
+
+    def _turn(self, now: float) -> list[float]:
+        """Return the row of this second; that of a second that is over goes to the rings."""
+        second = int(now)
+        if second > self._second:  # a clock that was set back is waited for
+            if any(self._row):
+                for ring in self._rings.values():
+                    ring.add(self._second, self._row)
+            self._second, self._row = second, [0.0] * FIELDS
+            if time.monotonic() >= self._due:
+                self._due = time.monotonic() + REFRESH
+                asyncio.get_running_loop().run_in_executor(None, self.read_arms)
+        return self._row
+
+    def _compare(self, event: FeedbackGiven, made: DecisionMade) -> tuple[float, float, float] | None:
+        """Return what came back, and what greed and chance were expected to get; None where one is not known."""
+        kept: Any = made.explanation
+        best = kept.get("without_exploration", kept)
+        if best is kept and kept["reward_bonus"] is None:
+            return None  # nothing had been tried
+        average = self._average(made.offer)
+        if average is None:
+            return None
+        weights = kept["preference"]
+        # Weights that were given or stated are proportions; fitted ones are on the scale of the overall score.
+        scale = 1.0 if self._engine.foretells_overall(made.policy) else 1.0 / (sum(map(abs, weights)) or 1.0)
+        if event.overall is not None:
+            got = self._overall.normalised(event.overall)
+        else:
+            got = scale * sum(map(mul, weights, self._scales.values(event).tolist()))
+            if math.isnan(got):  # not all rewards came
+                return None
+        return got, scale * sum(map(mul, weights, best["means"])), scale * sum(map(mul, weights, average))
+
+    def _average(self, offer: tuple[str, ...] | None) -> list[float] | None:
+        """Return the arms' average means, over an offer."""
+        seen = self._seen
+        if seen is None:
+            return None
+        averages = seen.averages
+        if offer not in averages:
+            if len(averages) >= OFFERS:
+                averages.clear()
+            means = seen.means
+            if offer is not None:
+                rows = seen.arms.rows
+                means = means[[rows[arm] for arm in offer if arm in rows]]
+            means = means[~np.isnan(means[:, 0])]
+            averages[offer] = means.mean(axis=0).tolist() if len(means) else None
+        return averages[offer]
+
+
+def _joined(rows: list[tuple[int, list[float]]], at: int, row: list[float]) -> list[tuple[int, list[float]]]:
+    if rows and rows[-1][0] == at:
+        return [*rows[:-1], (at, [a + b for a, b in zip(rows[-1][1], row, strict=True)])]
+    return [*rows, (at, list(row))]
+
+
+def _bucket(at: int, row: list[float]) -> Bucket:
+    scored = row[SCORED]
+    means = [row[place] / scored if scored else None for place in (GOT, GREEDY, RANDOM)]
+    known = [None if mean is None or not math.isfinite(mean) else mean for mean in means]
+    counts = (int(row[place]) for place in (DECISIONS, EXPLORED, FEEDBACKS, SCORED))
+    return Bucket(float(at), *counts, *known)
