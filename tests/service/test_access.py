@@ -18,6 +18,13 @@ ROLES = {
     "giveFeedbackToMany": Role.FEEDBACK,
     "getDecision": "any",
     "getPreference": "any",
+    "getPreferenceHistory": "any",
+    "getDecisions": "any",
+    "findUsers": "any",
+    "getLeaderboard": "any",
+    "rankArms": "any",
+    "getActivity": "any",
+    "getStream": "any",
     "exportUser": Role.ADMIN,
     "eraseUser": Role.ADMIN,
     "getArms": "any",
@@ -51,8 +58,13 @@ def call(service: Service, one: Operation, authorization: str | None, **headers:
         "giveFeedback": {"overall": 0.5},
         "giveFeedbackToMany": {"feedback": [{"id": "x", "overall": 0.5}]},
         "putArm": {"name": "New"},
+        "rankArms": {"preference": {"price": 1, "taste": 1}},
     }
     named = headers if authorization is None else {"authorization": authorization, **headers}
+    if one.name == "getStream":  # it has no end: who is let in sees its headers only
+        head = service.ask("HEAD", one.path, headers=named)
+        if head.status_code < 400:
+            return head
     return service.ask(one.method, one.path.replace("{id}", "A"), bodies.get(one.name), headers=named)
 
 

@@ -92,7 +92,9 @@ def test_nothing_is_found() -> None:
     for name, row in tally.rows.items():
         assert any(200 <= status < 300 for status in row.statuses), name  # each was also asked rightly
     assert min(tally.checks.values()) > 300
-    assert {"not_a_server_error", "response_schema_conformance", "ignored_auth", "unsupported_method"} <= set(tally.checks)
+    assert {"not_a_server_error", "response_schema_conformance", "ignored_auth", "unsupported_method"} <= set(
+        tally.checks
+    )
     assert f"{tally.cases:,}" in str(tally)
 
 

@@ -175,8 +175,8 @@ def test_reading_that_takes_too_long(serve: Serve, monkeypatch: pytest.MonkeyPat
     service = serve(timeout_seconds=0.05)
     over = threading.Event()
     try:
-        for name, path in (("arms", "/v1/arms"), ("front", "/v1/front"), ("statistics", "/v1/statistics")):
-            monkeypatch.setattr(service.engine, name, over.wait)
+        for name, path in (("arms", "/v1/arms"), ("preference", "/v1/users/ann/preference"), ("arm", "/v1/arms/A")):
+            monkeypatch.setattr(service.engine, name, lambda *arguments: over.wait())
             response = service.ask("GET", path)
             assert response.status_code == 503
             check_problem(response)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pamo.errors import unknown_name
 from pamo.service import schemas, watching_schemas
 from pamo.service.activity import RINGS
 from pamo.service.api import Api
@@ -80,6 +81,9 @@ async def front(api: Api, call: Call) -> Any:
     if bool(query.x) != bool(query.y):
         given, missing = ("x", "y") if query.x else ("y", "x")
         raise Problem(422, f"expected x and y together, got {given} without {missing}", missing)
+    for field, name in (("x", query.x), ("y", query.y)):
+        if name and name not in api.lookout.names:
+            raise unknown_name("objective", name, api.lookout.names, field)
     wanted = (query.x, query.y) if query.x else None
     if wanted is not None and query.x == query.y:
         raise Problem(422, f"expected x and y to be two objectives, got {query.x!r:.80} twice", "y")

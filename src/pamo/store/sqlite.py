@@ -311,6 +311,12 @@ class SqliteStore(FoldedStore):
         event = self._one(decision_id, DECISION)
         return event if isinstance(event, DecisionMade) else None
 
+    def decision_for(self, key: str) -> DecisionMade | None:
+        """Return the decision that was made under a key."""
+        rows = self._rows(f"{COLUMNS} WHERE key = ?", (key,))
+        event = decode(*rows[0][1:]) if rows else None
+        return event if isinstance(event, DecisionMade) else None
+
     def feedback(self, decision_id: str) -> FeedbackGiven | None:
         """Return the feedback to a decision."""
         event = self._one(decision_id, FEEDBACK)
