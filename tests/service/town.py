@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -75,7 +76,8 @@ def fill_town(app: Any, clock: Clock, *, guests: int, rounds: int, seconds: floa
                 if turn % 25 == 0:
                     api.activity.read_arms()
 
-    asyncio.run(stay())
+    with ThreadPoolExecutor(1) as thread:  # this one may have a loop already: Playwright's
+        thread.submit(asyncio.run, stay()).result()
 
 
 def open_town(store: str = "memory:", clock: Any = time.time) -> Engine:

@@ -27,7 +27,7 @@ PRIOR_PULLS = 10.0
 DRAWS, FEWEST_DRAWS = 2000, 30
 """Draws of all means that a confidence is taken from: fewer with thousands of arms. One standard deviation of it is
 0.011 at most with all draws, and 0.09 with the fewest."""
-NUMBERS, COMPARISONS = 10_000_000, 50_000_000
+NUMBERS, COMPARISONS = 5_000_000, 30_000_000
 """Random numbers and comparisons of arms that may be spent on the draws: a few tenths of a second."""
 SURELY = 4.0
 """Standard deviations by which an arm has to lose to another in every objective to be left out of the draws: it would
@@ -205,14 +205,35 @@ def confidence_of(means: Floats, errors: Floats) -> tuple[npt.NDArray[np.bool_],
     return marks > 0.0, chance
 
 
-def front_of(
-    table: Arms, names: Sequence[str], columns: Sequence[int] | None = None, limit: int | None = None
-) -> list[FrontArm]:
-    """Return the active arms, those on the Pareto front first, then those that may be on it.
+@dataclass(slots=True, frozen=True)
+class Front:
+    """The active arms in the order of the front: rows of the table, those on it first, then those that may be."""
 
-    columns: the objectives that the front is of, by default all. limit: how many arms are returned at most.
-    """
-    known = known_of(table.statistics)
+    table: Arms
+    known: Known
+    names: Sequence[str]
+    rows: Ints
+    on_front: npt.NDArray[np.bool_]
+    chance: Floats
+
+    def arms(self, limit: int | None = None) -> list[FrontArm]:
+        """Return the first so many of them."""
+        table, known = self.table, self.known
+        return [
+            FrontArm(
+                table.ids[i],
+                table.names[i],
+                int(table.statistics.pulls[i]),
+                bool(self.on_front[i]),
+                None if math.isnan(self.chance[i]) else float(self.chance[i]),
+                {name: one for d, name in enumerate(self.names) if (one := known.estimate(i, d)) is not None},
+            )
+            for i in self.rows[:limit].tolist()
+        ]
+
+
+def front_of(table: Arms, known: Known, names: Sequence[str], columns: Sequence[int] | None = None) -> Front:
+    """Return the Pareto front of the active arms. columns: the objectives that it is of, by default all."""
     chosen = list(range(len(names)) if columns is None else columns)
     active = np.flatnonzero(table.active)
     tried = active[(known.counts[active][:, chosen] > 0.0).all(axis=1)]
@@ -220,15 +241,4 @@ def front_of(
     if len(tried):
         on_front[tried], chance[tried] = confidence_of(known.means[tried][:, chosen], known.errors[tried][:, chosen])
     order = np.lexsort((-np.nan_to_num(chance[active]), ~on_front[active]))
-    pulls = table.statistics.pulls
-    return [
-        FrontArm(
-            table.ids[i],
-            table.names[i],
-            int(pulls[i]),
-            bool(on_front[i]),
-            None if math.isnan(chance[i]) else float(chance[i]),
-            {name: one for d, name in enumerate(names) if (one := known.estimate(i, d)) is not None},
-        )
-        for i in active[order[:limit]].tolist()
-    ]
+    return Front(table, known, names, active[order], on_front, chance)

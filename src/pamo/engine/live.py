@@ -14,7 +14,7 @@ from pamo.engine.answers import Arm, Decision, Explanation, Feedback, FrontArm, 
 from pamo.engine.deciding import Decider
 from pamo.engine.declaring import ObjectiveLike, objective, objectives
 from pamo.engine.explaining import explained, names_in
-from pamo.engine.fronts import front_of
+from pamo.engine.fronts import front_of, known_of
 from pamo.engine.preferring import preference_of
 from pamo.engine.requests import Request, as_feedback, as_request, asks_the_same, check_user, refusal, usable_key
 from pamo.errors import InputError, UnknownDecisionError
@@ -179,7 +179,8 @@ class Engine:
         with self._store.lock:
             table = self._store.arms()
             table = replace(table, statistics=copy.deepcopy(table.statistics))
-        return front_of(table, self._decider.names)  # thousands of draws: nobody has to wait for them
+        # Thousands of draws: nobody has to wait for them.
+        return front_of(table, known_of(table.statistics), self._decider.names).arms()
 
     # Decisions and feedback
 

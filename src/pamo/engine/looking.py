@@ -13,7 +13,7 @@ import numpy as np
 
 from pamo.engine.answers import Estimate, Explanation, FrontArm, Preference
 from pamo.engine.explaining import explained, names_in
-from pamo.engine.fronts import NORMAL_95, Known, front_of, known_of
+from pamo.engine.fronts import NORMAL_95, Front, Known, front_of, known_of
 from pamo.engine.live import Engine
 from pamo.engine.preferring import preference_of
 from pamo.engine.requests import check_user, weights_in
@@ -66,7 +66,7 @@ class Lookout:
         self._engine = engine
         self._store = engine.store
         self.names = tuple(one.name for one in engine.objectives)
-        self._fronts: dict[tuple[int, ...] | None, tuple[Any, float, list[FrontArm]]] = {}
+        self._fronts: dict[tuple[int, ...] | None, tuple[Any, float, Front]] = {}
         self._finding = threading.Lock()
         self._known: tuple[Any, Arms, Known] | None = None
 
@@ -85,19 +85,22 @@ class Lookout:
         self._known = found
         return found
 
-    def front(self, objectives: Sequence[str] | None = None) -> list[FrontArm]:
+    def front(self, objectives: Sequence[str] | None = None, limit: int | None = None) -> list[FrontArm]:
         """Return the active arms as `Engine.front` does; objectives: those that the front is of, by default all.
 
-        With thousands of arms the answer may be a few seconds old.
+        limit: how many arms at most. With thousands of arms the answer may be a few seconds old.
         """
+        return self._front(objectives).arms(limit)
+
+    def _front(self, objectives: Sequence[str] | None) -> Front:
         columns = None if objectives is None else tuple(self._column(name) for name in objectives)
         with self._finding:  # who asks for the same meanwhile gets the same
-            mark, table, _ = self._table()
+            mark, table, known = self._table()
             kept = self._fronts.get(columns)
             if kept is not None and (kept[0] == mark or time.monotonic() < kept[1]):
                 return kept[2]
             started = time.monotonic()
-            found = front_of(table, self.names, columns)
+            found = front_of(table, known, self.names, columns)
             taken = time.monotonic() - started
             until = time.monotonic() + (WAITS * taken if taken > SLOW else 0.0)
             if len(self._fronts) > 100:

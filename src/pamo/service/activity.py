@@ -77,7 +77,7 @@ class _Ring:
     def last(self, second: int, limit: int) -> list[tuple[int, list[float]]]:
         """Return up to so many buckets up to this second, the oldest first; those in which nothing was are left out."""
         newest = second // self.seconds
-        oldest = newest - min(limit, len(self.rows)) + 1
+        oldest = max(newest - min(limit, len(self.rows)) + 1, 0)
         places = np.flatnonzero((self.numbers >= oldest) & (self.numbers <= newest))
         places = places[np.argsort(self.numbers[places])]
         return [(int(self.numbers[place]) * self.seconds, self.rows[place].tolist()) for place in places]

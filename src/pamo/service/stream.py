@@ -56,6 +56,8 @@ class Stream:
         self._readers: set[Reader] = set()
         self._ticking: asyncio.Task[None] | None = None
         self._closed = False
+        self.longest = 3600.0
+        """Seconds after which a reader has to ask anew, whatever was asked for."""
         self._clear()
 
     def _clear(self) -> None:
@@ -84,7 +86,7 @@ class Stream:
 
     async def events(self, reader: Reader, seconds: float) -> AsyncIterator[bytes]:
         """Yield a reader's events, for so many seconds at most."""
-        ends = asyncio.get_running_loop().time() + seconds
+        ends = asyncio.get_running_loop().time() + min(seconds, self.longest)
         yield _event("update", encode(self._update(list(self._activity.recent)[-SHOWN:], 0, 0, 0)))
         while not self._closed:
             left = ends - asyncio.get_running_loop().time()

@@ -9,7 +9,6 @@ from pamo.service import schemas, watching_schemas
 from pamo.service.activity import RINGS
 from pamo.service.api import Api
 from pamo.service.operations import Call
-from pamo.service.problems import Problem
 from pamo.service.stream import EventStream
 
 
@@ -78,23 +77,17 @@ async def leaderboard(api: Api, call: Call) -> Any:
 async def front(api: Api, call: Call) -> Any:
     """Return the Pareto front with confidence."""
     query: watching_schemas.FrontQuery = call.query
-    if bool(query.x) != bool(query.y):
-        given, missing = ("x", "y") if query.x else ("y", "x")
-        raise Problem(422, f"expected x and y together, got {given} without {missing}", missing)
     for field, name in (("x", query.x), ("y", query.y)):
         if name and name not in api.lookout.names:
             raise unknown_name("objective", name, api.lookout.names, field)
-    wanted = (query.x, query.y) if query.x else None
-    if wanted is not None and query.x == query.y:
-        raise Problem(422, f"expected x and y to be two objectives, got {query.x!r:.80} twice", "y")
-    found = await api.aside(lambda: api.lookout.front(wanted))
+    wanted = tuple(dict.fromkeys(name for name in (query.x, query.y) if name)) or None
     return await api.aside(
-        lambda: schemas.FrontAnswer([watching_schemas.front_arm(one) for one in found[: query.limit]])
+        lambda: schemas.FrontAnswer([watching_schemas.front_arm(one) for one in api.lookout.front(wanted, query.limit)])
     )
 
 
 async def ranking(api: Api, call: Call) -> Any:
     """Rank the arms by weights that somebody might have."""
     body: watching_schemas.RankingBody = call.body
-    ranked, untried = await api.aside(lambda: api.lookout.ranking(body.preference, body.limit))
+    ranked, untried = await api.aside(lambda: api.lookout.ranking(body.preference, call.query.limit))
     return watching_schemas.RankingAnswer([watching_schemas.RankedAnswer.of(one) for one in ranked], untried)

@@ -65,18 +65,23 @@ class LeaderboardQuery(Struct, forbid_unknown_fields=True):
 
 
 class FrontQuery(Struct, forbid_unknown_fields=True):
-    """Of which two objectives the front is (x and y together; of all if they are left out), and how many arms."""
+    """Of which objectives the front is, one or two (of all if both are left out), and how many arms to return."""
 
     x: Part = ""
     y: Part = ""
     limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000_000
 
 
+class RankingQuery(Struct, forbid_unknown_fields=True):
+    """How many arms to rank."""
+
+    limit: Rows = 20
+
+
 class RankingBody(Struct, forbid_unknown_fields=True):
-    """Weights for every objective, of which only the proportions matter, and how many arms to rank."""
+    """Weights for every objective, of which only the proportions matter."""
 
     preference: Annotated[Numbers, Meta(description="The weights to try.")]
-    limit: Rows = 20
 
 
 class BucketAnswer(Struct):
@@ -119,8 +124,15 @@ class StreamDecision(Struct):
     explored: bool
 
 
+class StreamEvent(Struct):
+    """A server-sent event. data, in JSON: what happened (StreamUpdate), or how many updates a slow reader missed."""
+
+    event: Literal["update", "missed"]
+    data: str
+
+
 class StreamUpdate(Struct):
-    """An event of the live stream: what happened since the last one, and the last few decisions of it."""
+    """The data of an event of the live stream: what happened since the last one, and the last few decisions of it."""
 
     decisions: int
     explored: int

@@ -52,6 +52,7 @@ from pamo.store.sqlite_file import (
     apsw,
     connect,
     own,
+    replay,
     sentences,
 )
 from pamo.store.writer import Writer
@@ -148,7 +149,7 @@ class SqliteStore(FoldedStore):
         if fold is None or not int(facts["erased"]) <= fold.sequence <= last:
             fold = Fold(self.setup)
         self._identity = facts["identity"]
-        _replay(fold, self._write)
+        replay(fold, self._write)
         fold.sequence = last
         return fold
 
@@ -389,14 +390,3 @@ class SqliteStore(FoldedStore):
             if connection is not None:
                 with self._reading, contextlib.suppress(apsw.Error):
                     connection.close()
-
-
-def _replay(fold: Fold, connection: Any) -> None:
-    """Add to the fold what the journal holds after it; of decisions only the number matters."""
-    after = fold.sequence
-    for sequence, *row in connection.execute(
-        f"{COLUMNS} WHERE sequence > ? AND kind <> ? ORDER BY sequence", (after, DECISION)
-    ):
-        fold.apply(decode(*row), sequence)
-    ((count,),) = connection.execute("SELECT count(*) FROM events WHERE sequence > ? AND kind = ?", (after, DECISION))
-    fold.decisions += count

@@ -6,10 +6,10 @@ import { armName, el, fill, userLink } from "./dom.js";
 import { fixed, digitsOf, number, percent, raw, time } from "./format.js";
 
 const RANGES = [
-  { name: "10 minutes", resolution: "second", limit: 600, group: 10, seconds: 1 },
-  { name: "3 hours", resolution: "minute", limit: 180, group: 2, seconds: 60 },
-  { name: "24 hours", resolution: "minute", limit: 1440, group: 15, seconds: 60 },
-  { name: "30 days", resolution: "hour", limit: 720, group: 6, seconds: 3600 },
+  { name: "10 min", words: "10 minutes", resolution: "second", limit: 600, group: 10, seconds: 1 },
+  { name: "3 h", words: "3 hours", resolution: "minute", limit: 180, group: 2, seconds: 60 },
+  { name: "24 h", words: "24 hours", resolution: "minute", limit: 1440, group: 15, seconds: 60 },
+  { name: "30 d", words: "30 days", resolution: "hour", limit: 720, group: 6, seconds: 3600 },
 ];
 const SHOWN = 30;
 
@@ -65,7 +65,7 @@ start(async (place, signal) => {
   );
   const chart = new LineChart(card, {
     title: "What people got",
-    note: "on average, against what greedy and random choice would be expected to get",
+    note: "against greedy and random choice",
     height: 300,
     empty: "No feedback that could be compared came in this time.",
   });
@@ -80,15 +80,17 @@ start(async (place, signal) => {
     const width = range.seconds * range.group;
     const groups = grouped(activity.buckets, width);
     const sum = total(groups);
-    fill(headline, ...saying(sum, shown, range.name));
+    fill(headline, ...saying(sum, shown, range.words));
     const from = Math.max(activity.now - range.seconds * range.limit, Math.min(activity.since, activity.now - 60));
     const x = { time: true, domain: [from, activity.now], read: (at) => time(at, { withSeconds: width < 60 }), name: "Time" };
+    // The last bucket is shown once it is half full: before, it is mostly chance.
+    const begun = groups.filter((one) => one.at + width / 2 <= activity.now);
     const line = (key, name, style, colour) => ({
       name,
       style,
       colour,
-      points: withGaps(groups, width).map((one) => ({
-        x: Math.min(Math.max(one.at + width / 2, from), activity.now),
+      points: withGaps(begun, width).map((one) => ({
+        x: Math.max(one.at + width / 2, from),
         y: one.scored ? raw(overall, one[key] / one.scored) : null,
       })),
     });
@@ -105,7 +107,7 @@ start(async (place, signal) => {
       name,
       style,
       colour,
-      points: withGaps(groups, width).map((one) => ({ x: Math.min(Math.max(one.at + width / 2, from), activity.now), y: of(one[key], one) })),
+      points: withGaps(begun, width).map((one) => ({ x: Math.max(one.at + width / 2, from), y: of(one[key], one) })),
     });
     exploring.update({
       x,
@@ -113,7 +115,7 @@ start(async (place, signal) => {
       series: [rate("explored", "chosen to learn more", "solid", 4, (value, one) => (one.decisions ? value / one.decisions : null))],
     });
     const seconds = (one) => Math.max(1, Math.min(width, activity.now - one.at, one.at + width - activity.since));
-    const most = Math.max(...groups.map((one) => Math.max(one.decisions, one.feedbacks) / seconds(one)), 0.1);
+    const most = Math.max(...begun.map((one) => Math.max(one.decisions, one.feedbacks) / seconds(one)), 0.1);
     pace.update({
       x,
       y: { label: "", domain: [0, most * 1.1] },
@@ -140,6 +142,7 @@ start(async (place, signal) => {
         {
           type: "button",
           "aria-pressed": String(one === range),
+          "aria-label": one.words,
           onclick: (event) => {
             range = one;
             for (const other of choices.children) other.setAttribute("aria-pressed", String(other === event.currentTarget));

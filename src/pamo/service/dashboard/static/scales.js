@@ -15,7 +15,7 @@ export function ticks([from, to], wanted) {
   const rough = (high - low) / Math.max(wanted, 1);
   if (!(rough > 0)) return [low];
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= rough * 0.999);
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= rough * 0.7);
   const found = [];
   for (let place = Math.ceil(low / step - 1e-9); place <= Math.floor(high / step + 1e-9); place += 1) {
     found.push(Number((place * step).toPrecision(12)));

@@ -65,7 +65,7 @@ start(async (place, signal) => {
     asked += 1;
     const mine = asked;
     const used = total ? preference : Object.fromEntries(objectives.map((one) => [one.name, 1]));
-    const { arms, untried } = await post("/v1/rankings", { preference: used, limit: SHOWN }, { signal });
+    const { arms, untried } = await post(`/v1/rankings?limit=${SHOWN}`, { preference: used }, { signal });
     if (mine < answered) return;
     answered = mine;
     chart.update({
