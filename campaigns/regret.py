@@ -32,7 +32,7 @@ from pamo.engine import Engine
 from pamo.environments import Bounded, Environment, Fixed, Gaussian
 from pamo.service import create_app
 from pamo.statistics import Floats
-from pamo.streams import ENVIRONMENT, INSTANCE, stream_for
+from pamo.streams import ENVIRONMENT, INSTANCE, STATED, stream_for
 
 USERS, ARMS, OBJECTIVES = 8, 6, 3
 MODES = ("hidden", "stated", "known")
@@ -114,7 +114,7 @@ def driven(name: str, mode: str, rounds: int, trials: int, seed: int, **options:
 
 async def _drive(world: World, name: str, mode: str, rounds: int, options: dict[str, Any]) -> float:
     seed, trial = (world.seed, world.trial) if name == "bounded" else (world.seed + world.trial, 0)
-    stream, spare = stream_for(seed, trial, ENVIRONMENT), stream_for(0, 0, ENVIRONMENT)
+    stream, spare = stream_for(seed, trial, ENVIRONMENT), stream_for(seed, trial, STATED)
     values = world.weights @ world.means.T
     lost = values.max(axis=1, keepdims=True) - values
     known = [dict(zip(NAMES, row, strict=True)) if mode == "known" else None for row in world.weights.tolist()]
