@@ -49,7 +49,7 @@ lint: $(VENV)/.ready ## check style, types and who imports whom
 	$(say) 'Checking who imports whom'
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.ready ## measure speed against a plain NumPy loop
+bench: $(VENV)/.ready ## measure speed: the simulator beside a plain NumPy loop, the service beside a bare echo
 	$(say) 'Measuring'
 	$(BIN)/python -m benchmarks
 

@@ -55,8 +55,8 @@ CHECKS: dict[str, Any] = {
 }
 
 # The description says which ids can be, and not which of them there are: 422 where an arm is unknown or retired, or was
-# not chosen by the decision.
-_ARM = re.compile(r"(?:(?:requests|feedback)\[\d+\]\.)?arms?")
+# not chosen by the decision. Nor does it say that the front's x and y go together.
+_EXCUSED = re.compile(r"(?:(?:requests|feedback)\[\d+\]\.)?arms?|[xy]")
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Tally:
     rows: dict[str, Row] = field(default_factory=dict)
     checks: Counter[str] = field(default_factory=Counter)
     excused: int = 0
-    """Requests that were refused for an arm that there is not, though their form was right."""
+    """Requests that were refused though their form was right, mostly for an arm that there is not."""
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
     """One example for each check and operation."""
     troubles: list[str] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Tally:
             whole.failures += row.failures
         lines += [_line("all", whole), "", f"checks made: {sum(self.checks.values()):,}"]
         lines += [f"  {name:32}{count:>10,}" for name, count in sorted(self.checks.items())]
-        lines.append(f"refused for an arm that there is not: {self.excused:,}")
+        lines.append(f"refused for what no form can say, such as an arm that there is not: {self.excused:,}")
         return "\n".join(lines)
 
 
@@ -136,6 +136,7 @@ def load(app: App, seed: int, examples: int, phases: tuple[str, ...]) -> Any:
         "seed": seed,
         "base-url": "http://localhost",
         "continue-on-failure": True,
+        "max-stream-events": 1,  # the first comes at once, and the next may take as long as it likes
         "auth": {"openapi": {"key": {"bearer": SECRET}}},
         "checks": CHECKS,
         "generation": {"max-examples": examples, "no-shrink": True, "database": "none"},
@@ -148,7 +149,7 @@ def load(app: App, seed: int, examples: int, phases: tuple[str, ...]) -> Any:
     def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
         if type(failure).__name__ != "RejectedPositiveData" or response.status_code != 422:
             return True
-        return not _ARM.fullmatch(json.loads(response.content).get("field", ""))
+        return not _EXCUSED.fullmatch(json.loads(response.content).get("field", ""))
 
     return schema
 

@@ -48,6 +48,13 @@ LONGEST_LOAD = 0.3
 """Seconds of load at most from the first answer after a start to the kill."""
 
 
+STUCK = 300.0
+"""Seconds that a kill and a restart may take before something must be wrong."""
+
+LONG_OUTAGE = 12.0
+"""Seconds for which the database sometimes stays away: servers wait for ten, and then answer 503."""
+
+
 @dataclass
 class Plan:
     """What a campaign is to do."""
@@ -73,6 +80,8 @@ class Tally:
     kills: int = 0
     """Of servers under load, and of the database."""
     database_kills: int = 0
+    outages: int = 0
+    """Kills of the database after which it stayed away for longer than servers wait for it."""
     early: int = 0
     late: int = 0
     """Of servers that were starting, or stopping."""
@@ -96,6 +105,7 @@ class Tally:
             ("seed", self.plan.seed),
             ("kills under load", self.kills),
             ("  of them of the database", self.database_kills),
+            ("  away for long", self.outages),
             ("kills while starting", self.early),
             ("kills while stopping", self.late),
             ("orderly stops", self.stops),
@@ -158,11 +168,14 @@ class Campaign:
             await asyncio.wait([killing, *clients], return_when=asyncio.FIRST_COMPLETED)
             self._stop.set()
             await killing
-            await asyncio.gather(*clients)
+            async with asyncio.timeout(STUCK):
+                await asyncio.gather(*clients)
             await self._ask_the_servers()
             await self._end()
         except StartError as error:
             self.tally.wrong.append(str(error))
+        except TimeoutError:
+            self.tally.wrong.append(f"nobody was served for {STUCK:g} s")
         finally:
             for client in clients:
                 client.cancel()
@@ -182,12 +195,18 @@ class Campaign:
 
     async def _kill_all(self) -> None:
         while not self._enough:
-            if self.database is None:
-                await self._kill_a_server(self.servers[0])
-                if self.tally.kills % self.plan.check_every == 0 and not self._enough:
-                    await self._look()
-            else:
-                await self._kill_something(self.database)
+            async with asyncio.timeout(STUCK):
+                if self.database is not None:
+                    await self._kill_something(self.database)
+                else:
+                    await self._kill_a_server(self.servers[0])
+                    if self.tally.kills % self.plan.check_every == 0 and not self._enough:
+                        await self._look()
+        # The last server gets its share of the load too.
+        enough = self.ledger.answers + 20 * self.plan.clients
+        async with asyncio.timeout(STUCK):
+            while self.ledger.answers < enough and not self._stop.is_set() and self.tally.ok:
+                await asyncio.sleep(0.01)
 
     async def _load(self) -> None:
         """Wait until the clients are served, and a random moment longer."""
@@ -237,6 +256,9 @@ class Campaign:
         if kind in {"database", "both"}:
             await asyncio.to_thread(database.kill)
             self.tally.database_kills += 1
+            if kills >= 2 and self.random.random() < 0.15:
+                await asyncio.sleep(LONG_OUTAGE)
+                self.tally.outages += 1
             await asyncio.to_thread(database.start)
         self._count()
         await asyncio.gather(*(self._restart(server) for server in killed))

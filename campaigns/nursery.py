@@ -32,14 +32,24 @@ def prepare() -> None:
 
 def fork(arguments: list[str]) -> None:
     """Become a server in a fork, and say when it has ended."""
+    wait, go = os.pipe()
     child = os.fork()
     if child == 0:
+        os.close(go)
+        os.read(wait, 1)  # until the parent has said its line
         from pamo.cli import main
 
         os._exit(main(arguments))
-    print("forked", child, flush=True)
+    say(f"forked {child}")
+    os.close(wait)
+    os.close(go)
     _, status = os.waitpid(child, 0)
-    print("ended", os.waitstatus_to_exitcode(status), flush=True)
+    say(f"ended {os.waitstatus_to_exitcode(status)}")
+
+
+def say(line: str) -> None:
+    """Write a line at once, on a line of its own: a server that is killed may leave half a one behind."""
+    os.write(1, f"\n{line}\n".encode())
 
 
 def main(faults: list[str]) -> int:
@@ -47,7 +57,7 @@ def main(faults: list[str]) -> int:
     prepare()
     for fault in faults:
         FAULTS[fault]()
-    print("prepared", flush=True)
+    say("prepared")
     for line in sys.stdin:
         fork(json.loads(line))
     return 0

@@ -99,17 +99,21 @@ class Server:
 
     async def _follow(self, nursery: asyncio.subprocess.Process) -> int:
         """Note what a fork says, until the nursery says that it has ended."""
-        assert nursery.stdout is not None
-        while not (line := (await nursery.stdout.readline()).decode()).startswith("ended"):
-            if not line:
-                raise StartError(f"the nursery ended: {self._tail()}")
+        while not (line := await self._line(nursery)).startswith("ended"):
             self._said.put_nowait(line)
         self._said.put_nowait("")
         return int(line.split()[1])
 
-    async def _hear(self, nursery: asyncio.subprocess.Process, word: str) -> str:
+    async def _line(self, nursery: asyncio.subprocess.Process) -> str:
+        """Return the next line that is not empty."""
         assert nursery.stdout is not None
-        line = (await nursery.stdout.readline()).decode()
+        while line := (await nursery.stdout.readline()).decode():
+            if line.strip():
+                return line
+        raise StartError(f"the nursery ended: {self._tail()}")
+
+    async def _hear(self, nursery: asyncio.subprocess.Process, word: str) -> str:
+        line = await self._line(nursery)
         if not line.startswith(word):
             raise StartError(f"the nursery said {line!r}, not that it has {word}: {self._tail()}")
         return line.removeprefix(word)

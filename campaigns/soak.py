@@ -138,7 +138,9 @@ class Guest:
 
     async def _look(self) -> None:
         paths = ["/v1/arms", "/v1/front", "/v1/objectives", "/v1/statistics", "/metrics", "/healthz", "/readyz"]
-        paths += [f"/v1/users/{self._user()}/preference", f"/v1/arms/{self._random.choice(ARMS)}", "/openapi.json"]
+        paths += ["/v1/activity", "/v1/leaderboard", "/v1/users?query=user-1", "/openapi.json"]
+        paths += [f"/v1/users/{self._user()}/{what}" for what in ("preference", "preference/history", "decisions")]
+        paths.append(f"/v1/arms/{self._random.choice(ARMS)}")
         if self._last:
             paths.append(f"/v1/decisions/{self._last}")
         await self._ask("GET", self._random.choice(paths), None, 200)
@@ -173,7 +175,8 @@ class Guest:
     def _request(self) -> dict[str, Any]:
         request: dict[str, Any] = {"user": self._user()}
         if self._random.random() < 0.2:
-            request["arms"] = self._random.sample(ARMS, 4)
+            first = self._random.randrange(len(ARMS) - 3)  # a handful of offers, since offers are remembered
+            request["arms"] = list(ARMS[first : first + 4])
         if self._random.random() < 0.1:
             request["preference"] = self._weights()
         if self._random.random() < 0.1:

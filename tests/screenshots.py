@@ -2,8 +2,9 @@
 
 Usage: PAMO_BROWSER=$(python scripts/browser.py) python -m tests.screenshots [--all FOLDER]
 
-A small town is played through for a while, and each view is looked at while more guests come. The pictures in the
-documentation go to docs/images; with --all, every view in both themes and at both widths goes to FOLDER instead.
+A small town is played through for a while, and each view is looked at while more guests come; then a visitor tries the
+demonstration. The pictures in the documentation go to docs/images; with --all, every view in both themes and at both
+widths goes to FOLDER instead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import io
 import itertools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import httpx
@@ -22,7 +23,9 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from campaigns.demo_visitor import demonstration
 from pamo import Engine
+from tests.service import trying
 from tests.service.town import INNS, LOWS, NAMES, SPANS, running_town
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
@@ -36,6 +39,8 @@ IN_DOCS = {
     "user-dark-1280",
     "user-light-360",
     "what-if-light-1280",
+    "told-light-1280",
+    "told-dark-360",
 }
 
 
@@ -64,7 +69,7 @@ def guests(address: str) -> Iterator[None]:
 
 
 def picture(browser: Browser, address: str, path: str, view: str, theme: str, width: int) -> bytes:
-    """Return a view as a PNG, with a few colours: such pictures need no more."""
+    """Return a view as a PNG."""
     page = browser.new_page(
         color_scheme="dark" if theme == "dark" else "light",
         viewport={"width": width, "height": HEIGHTS[width]},
@@ -85,10 +90,16 @@ def picture(browser: Browser, address: str, path: str, view: str, theme: str, wi
     page.wait_for_timeout(1200)  # the charts are redrawn
     taken = page.screenshot(full_page=view == "user" and width == 1280)
     page.close()
+    return taken
+
+
+def write(folder: Path, name: str, taken: bytes) -> None:
+    """Write a picture, with a few colours: such pictures need no more."""
     file = io.BytesIO()
     picked = Image.open(io.BytesIO(taken)).convert("RGB").quantize(200, Image.Quantize.MAXCOVERAGE)
     picked.save(file, "PNG", optimize=True)
-    return file.getvalue()
+    (folder / f"{name}.png").write_bytes(file.getvalue())
+    print(f"{folder.name}/{name}.png: {len(file.getvalue()) / 1000:.0f} kB")
 
 
 def instructive(engine: Engine) -> str:
@@ -99,6 +110,24 @@ def instructive(engine: Engine) -> str:
             if why.explored and why.chosen is not None and why.chosen.reward_bonus < 10.0:
                 return user
     return engine.store.find_users("", 1)[0][0]
+
+
+def wanted(views: Iterable[str], everything: bool) -> Iterator[tuple[str, str, str, int]]:
+    """Yield the pictures to take of some views: name, view, theme and width."""
+    for view, theme, width in itertools.product(views, ("light", "dark"), (1280, 360)):
+        name = f"{view}-{theme}-{width}"
+        if everything or name in IN_DOCS:
+            yield name, view, theme, width
+
+
+@contextlib.contextmanager
+def chromium(path: str) -> Iterator[Browser]:
+    """Start the browser."""
+    expect.set_options(timeout=30_000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
 
 
 def main() -> int:
@@ -114,17 +143,14 @@ def main() -> int:
     with (
         running_town(rounds=650, seconds=0.9) as (address, engine, _),
         guests(address),
-        sync_playwright() as playwright,
+        chromium(browser_path) as browser,
     ):
         paths = PATHS | {"user": f"/users/{instructive(engine)}"}
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
-        for view, theme, width in itertools.product(PATHS, ("light", "dark"), (1280, 360)):
-            name = f"{view}-{theme}-{width}"
-            if given.all or name in IN_DOCS:
-                content = picture(browser, address, paths[view], view, theme, width)
-                (folder / f"{name}.png").write_bytes(content)
-                print(f"{folder.name}/{name}.png: {len(content) / 1000:.0f} kB")
-        browser.close()
+        for name, view, theme, width in wanted(PATHS, bool(given.all)):
+            write(folder, name, picture(browser, address, paths[view], view, theme, width))
+    with demonstration(1) as address, chromium(browser_path) as browser:
+        for name, view, theme, width in wanted(("try", "told"), bool(given.all)):
+            write(folder, name, trying.picture(browser, address, view, theme, width))
     return 0
 
 

@@ -274,15 +274,31 @@ def test_a_key_makes_a_request_repeatable(engine: Engine) -> None:
         engine.decide_many(["cyd", {"user": "bob", "key": "k1"}])
 
 
-def test_ids_are_all_different_and_go_up_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = []
-    for now in (1e9, 1e9 + 0.1, 4e9):
+def test_a_repeated_request_is_answered_though_its_arms_have_gone() -> None:
+    with Engine(["taste"], seed=1, accept_new_arms=True) as engine:
+        first = engine.decide("ann", arms=["A"], key="k1")
+        every = engine.decide("ann", key="k2")
+        engine.retire_arm("A")
+        assert engine.decide("ann", arms=["A"], key="k1") == first
+        again = engine.decide_many([{"user": "bob", "arms": ["B"]}, {"user": "ann", "arms": ["A"], "key": "k1"}, "ann"])
+        assert (again[0].arm, again[1], again[2].arm) == ("B", first, "B")
+        engine.retire_arm("B")
+        assert engine.decide("ann", key="k2") == every
+        for key, arms in ((None, ["A"]), ("k3", ["A"]), ("k2", ["A"]), ("k\0", ["A"]), ("k1", None)):
+            with pytest.raises(InputError):
+                engine.decide("ann", arms=arms, key=key)
+        with pytest.raises(InputError):
+            engine.decide_many([{"user": "ann", "arms": ["A"], "key": "k1"}, {"user": "ann", "arms": ["A"]}])
+
+
+def test_ids_are_all_different_and_go_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = []
+    for now in (1e9, 1e9 + 0.001, 4e9):
         monkeypatch.setattr("pamo.engine.deciding.time.time", lambda now=now: now)
         deciding._ids.clear()
-        drawn.append([deciding.new_id() for _ in range(600)])
-    assert max(drawn[0]) < min(drawn[1]) <= max(drawn[1]) < min(drawn[2])
-    ids = {one for several in drawn for one in several}
-    assert len(ids) == 1800
+        ids += [deciding.new_id() for _ in range(200)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 600
     assert {len(one) for one in ids} == {24}
     deciding._ids.clear()
 

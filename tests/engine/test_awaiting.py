@@ -285,7 +285,7 @@ def test_a_caller_who_has_gone(store: WatchedStore) -> None:
     run(work())
 
 
-def test_a_loop_that_has_ended_is_left_alone(store: WatchedStore) -> None:
+def test_a_loop_that_has_ended_is_left_alone(store: WatchedStore, caplog: pytest.LogCaptureFixture) -> None:
     live = live_on(store)
     made = run(live.decide("ann"))
     store.holding = True
@@ -297,6 +297,7 @@ def test_a_loop_that_has_ended_is_left_alone(store: WatchedStore) -> None:
 
     run(leave())
     store.let_go()
+    assert caplog.records == []  # where futures report what goes wrong in those who wait for them
     assert run(live.feedback(made.id, SCORES)).status == "duplicate"  # and another loop may go on
     live.close()
 

@@ -149,6 +149,34 @@ def test_a_wrong_idempotency_key(service: Service, key: str) -> None:
     assert service.journal() == before
 
 
+def test_a_repeated_request_is_answered_though_the_arm_has_gone(service: Service) -> None:
+    """The first answer may have been lost on its way, whatever happened since."""
+    first = service.decide("ann", key="order 17", arms=["A"])
+    everything = service.decide("ann", key="order 18")
+    for arm in "ABC":
+        service.ask("DELETE", f"/v1/arms/{arm}")
+    assert service.decide("ann", key="order 17", arms=["A"]) == first
+    assert service.decide("ann", key="order 18") == everything
+    service.decide("ann", 422, key="order 19", arms=["A"])
+    service.decide("bob", 422, key="order 17", arms=["A"])
+    before = service.journal()
+    several: list[dict[str, Any]] = [
+        {"user": "ann", "arms": ["A"], "key": "order 17"},
+        {"user": "ann", "key": "order 18"},
+    ]
+    response = service.ask("POST", "/v1/decisions/batch", {"requests": several})
+    assert answer(response, 200)["decisions"] == [first, everything]
+    assert service.journal() == before
+    service.ask("PUT", "/v1/arms/D")
+    several.append({"user": "bob", "arms": ["D"]})
+    made = answer(service.ask("POST", "/v1/decisions/batch", {"requests": several}), 200)["decisions"]
+    assert made[:2] == [first, everything]
+    assert made[2]["arm"] == "D"
+    several.append({"user": "bob", "arms": ["A"]})
+    response = service.ask("POST", "/v1/decisions/batch", {"requests": several})
+    assert answer(response, 422)["field"] == "requests[3].arms"
+
+
 def test_unknown_and_retired_arms_are_refused(service: Service) -> None:
     service.ask("DELETE", "/v1/arms/C")
     before = service.journal()

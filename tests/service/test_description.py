@@ -222,9 +222,9 @@ def test_the_page_opens_in_a_browser(server: Server, scheme: Any, width: int) ->
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert background == ("rgb(20, 24, 30)" if scheme == "dark" else "rgb(255, 255, 255)")
+        assert problems == []
         page.get_by_role("link", name="openapi.json").click()
         assert page.url == f"{server.url}/openapi.json"
-        assert problems == []
         # The page's own policy forbids scripts, and what looks for barriers is one.
         opened = browser.new_context(color_scheme=scheme, bypass_csp=True).new_page()
         opened.goto(f"{server.url}/docs")

@@ -18,7 +18,7 @@ def test_kills_of_a_server_on_sqlite(tmp_path: Path) -> None:
     tally = campaign(Plan("sqlite", kills=5, seed=3, clients=8, check_every=2), tmp_path, silent=True)
     assert tally.ok, f"{tally}\n{tally.findings.examples}\n{tally.ledger.wrong[:5]}\n{tally.wrong[:5]}"
     assert (tally.kills, tally.checks, tally.stops) == (5, 3, 2)
-    assert tally.ledger.feedbacks > 50
+    assert tally.ledger.feedbacks > 30
     assert tally.ledger.unanswered > 0  # they were under load, and requests were cut off
     assert tally.findings.events >= 2 * tally.ledger.feedbacks
     assert tally.findings.deviation < 1e-9
@@ -30,7 +30,7 @@ def test_kills_of_workers_and_of_the_database() -> None:
     assert tally.ok, f"{tally}\n{tally.findings.examples}\n{tally.ledger.wrong[:5]}\n{tally.wrong[:5]}"
     assert (tally.kills, tally.checks, tally.stops) == (3, 1, 2)
     assert tally.database_kills >= 1
-    assert tally.ledger.feedbacks > 50
+    assert tally.ledger.feedbacks > 30
 
 
 def test_an_acknowledgement_before_the_commit_is_found(tmp_path: Path) -> None:

@@ -19,6 +19,10 @@ from campaigns.wire import Line
 from pamo.store import open_store
 
 FEEDBACK = {"rewards": {"price": 120.0, "taste": 4.0, "service": 0.25}, "overall": 7.5}
+OTHERS = [
+    {"rewards": {"price": 35.0 * n, "taste": 1.0 + n % 5, "service": n % 7 / 7}, "overall": n % 4 * 2.5}
+    for n in range(12)
+]
 
 
 async def known(server: Server, paths: list[str]) -> list[Any]:
@@ -31,11 +35,11 @@ async def known(server: Server, paths: list[str]) -> list[Any]:
     return [answer for _, answer in answers]
 
 
-async def recorded(server: Server, decision: str) -> str:
+async def recorded(server: Server, decision: str, feedback: Any = FEEDBACK) -> str:
     """Give the feedback to a decision, and return the status."""
     assert server.address is not None
     line = Line()
-    status, answer = await line.ask(server.address, "POST", f"/v1/decisions/{decision}/feedback", FEEDBACK)
+    status, answer = await line.ask(server.address, "POST", f"/v1/decisions/{decision}/feedback", feedback)
     line.close()
     assert status == 200, answer
     return str(answer["status"])
@@ -61,8 +65,8 @@ def test_it_goes_on_where_it_was(kind: str, tmp_path: Path, request: pytest.Fixt
         server = Server(address, tmp_path)
         await server.start()
         fed = [await decided(server, f"user {number % 3}") for number in range(12)]
-        for decision in fed:
-            assert await recorded(server, decision) == "recorded"
+        for decision, feedback in zip(fed, OTHERS, strict=True):
+            assert await recorded(server, decision, feedback) == "recorded"
         waiting = await decided(server, "user 0")
         paths = ["/v1/arms", "/v1/statistics", *(f"/v1/users/user%20{number}" for number in range(3))]
         paths += [f"/v1/users/user%20{number}/preference" for number in range(4)]
@@ -75,7 +79,7 @@ def test_it_goes_on_where_it_was(kind: str, tmp_path: Path, request: pytest.Fixt
             assert code == (0 if number is signal.SIGTERM else -signal.SIGKILL)
             await server.start()
             assert await known(server, paths) == before
-        assert await recorded(server, fed[5]) == "duplicate"
+        assert await recorded(server, fed[5], OTHERS[5]) == "duplicate"
         assert await recorded(server, waiting) == "recorded"
         (after,) = await known(server, ["/v1/statistics"])
         assert (after["pending_decisions"], after["complete_feedbacks"]) == (0, 13)

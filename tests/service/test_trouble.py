@@ -87,11 +87,9 @@ def test_a_slow_body(serve: Serve) -> None:
     assert response.headers["connection"] == "close"
 
 
-def test_a_connection_that_ends_within_the_body(service: Service) -> None:
-    """Half a body may be valid JSON, and was not meant."""
-    before = service.journal()
-    sent: list[Any] = []
-    messages = [{"type": "http.request", "body": b'{"user": "ann"}', "more_body": True}, {"type": "http.disconnect"}]
+def hand(service: Service, *messages: dict[str, Any]) -> int:
+    """Hand the application a request for a decision piece by piece, and return the status of its answer."""
+    left, sent = list(messages), []
     scope = {
         "type": "http",
         "method": "POST",
@@ -102,14 +100,30 @@ def test_a_connection_that_ends_within_the_body(service: Service) -> None:
     }
 
     async def receive() -> Any:
-        return messages.pop(0)
+        return left.pop(0)
 
     async def send(message: Any) -> None:
         sent.append(message)
 
     service.run(service.app(scope, receive, send))
-    assert sent[0]["status"] == 400
+    status: int = sent[0]["status"]
+    return status
+
+
+def test_a_connection_that_ends_within_the_body(service: Service) -> None:
+    """Half a body may be valid JSON, and was not meant."""
+    before = service.journal()
+    begun = {"type": "http.request", "body": b'{"user": "ann"}', "more_body": True}
+    assert hand(service, begun, {"type": "http.disconnect"}) == 400
     assert service.journal() == before
+    assert hand(service, {**begun, "more_body": False}) == 201
+
+
+def test_a_large_body_in_one_piece_of_unknown_length(serve: Serve) -> None:
+    service = serve(max_body_bytes=100)
+    exact = {"type": "http.request", "body": b'{"user": "ann"}'.ljust(100), "more_body": False}
+    assert hand(service, exact) == 201
+    assert hand(service, {**exact, "body": b'{"user": "ann"}'.ljust(101)}) == 413
 
 
 KINDS = {
@@ -175,10 +189,8 @@ def test_reading_that_takes_too_long(serve: Serve, monkeypatch: pytest.MonkeyPat
     service = serve(timeout_seconds=0.05)
     over = threading.Event()
     try:
-        lookout = service.app.state.api.lookout
-        monkeypatch.setattr(lookout, "front", lambda *_: over.wait())
-        for name, path in (("arms", "/v1/arms"), ("front", "/v1/front"), ("statistics", "/v1/statistics")):
-            monkeypatch.setattr(service.engine, name, over.wait)
+        for name, path in (("arms", "/v1/arms"), ("preference", "/v1/users/ann/preference"), ("arm", "/v1/arms/A")):
+            monkeypatch.setattr(service.engine, name, lambda *arguments: over.wait())
             response = service.ask("GET", path)
             assert response.status_code == 503
             check_problem(response)

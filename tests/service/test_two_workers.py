@@ -31,7 +31,7 @@ def test_two_workers_with_one_load(postgres_url: Callable[[], str], tmp_path: Pa
 
     asyncio.run(run())
     assert (ledger.wrong, ledger.refused) == ([], 0)
-    assert ledger.repeats > 50
+    assert ledger.repeats > 20
     # Nobody was killed and no connection broke: each feedback was recorded by exactly one of the two.
     assert {visit.recorded for visit in ledger.visits.values()} == {1}
     with PostgresStore(url) as store:

@@ -336,7 +336,7 @@ def test_the_leaderboard_the_front_and_rankings_answer(timed: Service) -> None:
         ("/v1/leaderboard?limit=0", "limit"),
         ("/v1/leaderboard?sort=best", "sort"),
         ("/v1/leaderboard?offset=-1", "offset"),
-        ("/v1/front?x=price&y=loud", "objective"),
+        ("/v1/front?x=price&y=loud", "y"),
     ],
 )
 def test_a_query_that_is_wrong_is_named(timed: Service, path: str, field: str) -> None:

@@ -277,6 +277,8 @@ def test_a_key_makes_a_decision_repeatable(home: Home) -> None:
     ):
         assert store.append(other).outcome is Outcome.CONFLICT
     assert store.decision("d2") is None
+    assert store.decision_for("request-7") == first
+    assert store.decision_for("request-8") is None
     in_one = store.append_many([decision(4, key="k", arms=("A",)), decision(5, key="k", arms=("B",))])
     assert in_one[1].decision == decision(4, key="k", arms=("A",))
 
@@ -300,6 +302,7 @@ def test_an_erased_user_is_nowhere(home: Home) -> None:
     for _ in range(2):
         assert "cleves" not in repr(list(store.events()))
         assert list(store.history("ann-of-cleves")) == []
+        assert store.decision_for("k1") is None
         assert sorted(store.user_ids()) == ["bob"]
         assert not store.users(["ann-of-cleves"]).rounds.any()
         assert not store.users(["ann-of-cleves"]).stated_count.any()

@@ -14,6 +14,7 @@ from typing import Any
 from pamo import environments, policies
 from pamo._version import __version__
 from pamo.cli.coverage import add_coverage
+from pamo.cli.demo import add_demo
 from pamo.cli.doctor import add_doctor
 from pamo.cli.options import Parser, check_target, number, whole
 from pamo.cli.ratings import add_ratings
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     add_reproduce(commands)
     add_coverage(commands)
     add_ratings(commands)
+    add_demo(commands)
     add_store(commands)
     add_doctor(commands)
     listing = commands.add_parser("policies", help="list the policies: formula, feedback read, reference")

@@ -57,23 +57,35 @@ class AsyncEngine:
         key: str | None = None,
     ) -> Decision:
         """Choose an arm for a user, as `Engine.decide` does."""
-        if self.engine.accepts_new_arms and arms is not None:
-            await self._admit([Request(user, arms, preference, k, key)])
-        if self._thread is None:
-            event = self.engine.choose(Request(user, arms, preference, k, key))
-        else:
-            event = await self._ask(Request(user, arms, preference, k, key))
+        request = Request(user, arms, preference, k, key)
+        try:
+            if self.engine.accepts_new_arms and arms is not None:
+                await self._admit([request])
+            event = self.engine.choose(request) if self._thread is None else await self._ask(request)
+        except InputError:
+            (first,) = await self._repeated([request])
+            if first is None:
+                raise
+            return first
         return self.engine.decided(await self.record(event))
 
     async def decide_many(self, requests: Sequence[Request]) -> list[Decision]:
         """Choose for many users; an error names the request that is wrong, and then nothing is recorded."""
-        if self.engine.accepts_new_arms:
-            await self._admit(requests)
-        if self._thread is None:
-            events = self.engine.choose_many(requests)
-        else:
-            loop = asyncio.get_running_loop()
-            events = await self._in_time(loop.run_in_executor(self._thread, self.engine.choose_many, requests))
+        try:
+            if self.engine.accepts_new_arms:
+                await self._admit(requests)
+            if self._thread is None:
+                events = self.engine.choose_many(requests)
+            else:
+                loop = asyncio.get_running_loop()
+                events = await self._in_time(loop.run_in_executor(self._thread, self.engine.choose_many, requests))
+        except InputError:
+            first = await self._repeated(requests)
+            rest = [one for one, known in zip(requests, first, strict=True) if known is None]
+            if len(rest) == len(requests):
+                raise
+            others = iter(await self.decide_many(rest) if rest else ())
+            return [next(others) if known is None else known for known in first]
         return [self.engine.decided(receipt) for receipt in await self.record_many(events)]
 
     async def feedback(
@@ -150,6 +162,15 @@ class AsyncEngine:
     def _late(self) -> StoreError:
         return StoreError(
             f"the store has not answered for {self._timeout:g} s, and nothing is acknowledged: send the same again"
+        )
+
+    async def _repeated(self, requests: Sequence[Request]) -> list[Decision | None]:
+        """Return the decisions that were made before for those of these requests that have keys."""
+        if all(one.key is None for one in requests):
+            return [None] * len(requests)
+        loop = asyncio.get_running_loop()
+        return await self._in_time(
+            loop.run_in_executor(self._thread, lambda: [self.engine.repeated(one) for one in requests])
         )
 
     async def _admit(self, requests: Sequence[Request]) -> None:

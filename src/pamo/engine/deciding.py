@@ -39,17 +39,17 @@ os.register_at_fork(after_in_child=_ids.clear)  # two processes must not give ou
 
 
 def new_id() -> str:
-    """Return the time, in tenths of a second, and 56 random bits, in hexadecimal digits.
+    """Return the time, in milliseconds, and 52 random bits, in hexadecimal digits.
 
-    A feedback is looked up and kept beside its decision. That ids go up with time has those that are asked for
-    together lie together. They are drawn many at a time, since each system call takes half a microsecond.
+    A feedback is looked up and kept beside its decision: ids that go up have those that are asked for together lie on
+    the same page. They are drawn many at a time, since each system call takes half a microsecond.
     """
     try:
         return _ids.pop()
     except IndexError:
-        now, text = f"{int(time.time() * 10):010x}", os.urandom(256 * 7).hex()
-        _ids.extend(now + text[place : place + 14] for place in range(14, len(text), 14))
-        return now + text[:14]
+        now, text = f"{int(time.time() * 1000):011x}", os.urandom(2 * 256 * 13 // 4).hex()
+        _ids.extend(sorted((now + text[place : place + 13] for place in range(0, 256 * 13, 13)), reverse=True))
+        return _ids.pop()
 
 
 class Decider:

@@ -16,7 +16,7 @@ from pamo.engine.declaring import ObjectiveLike, objective, objectives
 from pamo.engine.explaining import explained, names_in
 from pamo.engine.fronts import front_of, known_of
 from pamo.engine.preferring import preference_of
-from pamo.engine.requests import Request, as_request, check_user, refusal
+from pamo.engine.requests import Request, as_feedback, as_request, asks_the_same, check_user, refusal, usable_key
 from pamo.errors import InputError, UnknownDecisionError
 from pamo.estimators import Estimate
 from pamo.policies import Policy
@@ -198,9 +198,15 @@ class Engine:
         without them the mean of what the user has stated with feedback is used, and without any such statement what was
         learned from overall scores. key: makes the request repeatable: the same again gets the first decision.
         """
-        if self.accepts_new_arms and arms is not None:
-            self.admit([Request(user, arms, preference, k, key)])
-        event = self._decider.choose(user, arms, preference, k, key)
+        try:
+            if self.accepts_new_arms and arms is not None:
+                self.admit([Request(user, arms, preference, k, key)])
+            event = self._decider.choose(user, arms, preference, k, key)
+        except InputError:
+            first = self.repeated(Request(user, arms, preference, k, key))
+            if first is None:
+                raise
+            return first
         return self.decided(self._store.append(event))
 
     def decide_many(self, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
@@ -212,9 +218,18 @@ class Engine:
         several = [as_request(one) for one in requests]
         if not several:
             return []
-        if self.accepts_new_arms:
-            self.admit(several)
-        return [self.decided(receipt) for receipt in self._store.append_many(self._decider.choose_many(several))]
+        try:
+            if self.accepts_new_arms:
+                self.admit(several)
+            events = self._decider.choose_many(several)
+        except InputError:
+            first = [self.repeated(one) for one in several]
+            rest = [one for one, known in zip(several, first, strict=True) if known is None]
+            if len(rest) == len(several):
+                raise
+            others = iter(self.decide_many(rest))
+            return [next(others) if known is None else known for known in first]
+        return [self.decided(receipt) for receipt in self._store.append_many(events)]
 
     def feedback(
         self,
@@ -239,22 +254,7 @@ class Engine:
         Nothing is recorded if one of them is wrong in itself. One that is refused for what was recorded before raises
         its error after the others were recorded.
         """
-        events = []
-        one: Any
-        for one in items:
-            if not isinstance(one, Mapping) or "decision_id" not in one or not set(one) <= _FEEDBACK:
-                raise InputError(f"expected a feedback with {', '.join(sorted(_FEEDBACK))}, got {one!r:.120}")
-            rewards = one.get("rewards")
-            events.append(
-                FeedbackGiven(
-                    one["decision_id"],
-                    {} if rewards is None else rewards,
-                    self.clock(),
-                    one.get("overall"),
-                    one.get("preference"),
-                    one.get("arm"),
-                )
-            )
+        events = [as_feedback(one, self.clock()) for one in items]
         receipts = self._store.append_many(events)
         return [self.answered(event.decision, receipt) for event, receipt in zip(events, receipts, strict=True)]
 
@@ -345,6 +345,15 @@ class Engine:
         """Decide, and return what is to be recorded before it counts."""
         return self._decider.choose(request.user, request.arms, request.preference, request.k, request.key)
 
+    def repeated(self, request: Request) -> Decision | None:
+        """Return the decision that was made for the same request under the same key, though it could not be made now.
+
+        The arms may have been retired meanwhile; who repeats a request has not seen its answer yet.
+        """
+        key = usable_key(request)
+        first = None if key is None else self._store.decision_for(key)
+        return _answer(first) if first is not None and asks_the_same(request, first) else None
+
     def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         """Decide for many, and return what is to be recorded."""
         return self._decider.choose_many(requests)
@@ -370,9 +379,6 @@ class Engine:
         if len(learned) < len(self._lessons):
             missing = tuple(one for one in self._lessons if one not in learned)
         return Feedback(decision_id, status, learned, missing)
-
-
-_FEEDBACK = {"decision_id", "rewards", "overall", "preference", "arm"}
 
 
 def _answer(made: DecisionMade) -> Decision:

@@ -10,8 +10,8 @@ import numpy as np
 
 from pamo.engine.kernels import Floats
 from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
-from pamo.store import Outcome, Receipt
-from pamo.store.rules import check_text, check_weight
+from pamo.store import DecisionMade, FeedbackGiven, Outcome, Receipt
+from pamo.store.rules import check_text, check_weight, same_request
 
 
 @dataclass(slots=True)
@@ -39,6 +39,24 @@ def as_request(given: Any) -> Request:
     return Request(given)
 
 
+_FEEDBACK = {"decision_id", "rewards", "overall", "preference", "arm"}
+
+
+def as_feedback(given: Any, at: float) -> FeedbackGiven:
+    """Return the event that a mapping of what `Engine.feedback` takes stands for."""
+    if not isinstance(given, Mapping) or "decision_id" not in given or not set(given) <= _FEEDBACK:
+        raise InputError(f"expected a feedback with {', '.join(sorted(_FEEDBACK))}, got {given!r:.120}")
+    rewards = given.get("rewards")
+    return FeedbackGiven(
+        given["decision_id"],
+        {} if rewards is None else rewards,
+        at,
+        given.get("overall"),
+        given.get("preference"),
+        given.get("arm"),
+    )
+
+
 def check_user(user: Any) -> None:
     """Raise `InputError` unless this may be a user."""
     check_text(user, "a user", "user")
@@ -57,6 +75,26 @@ def weights_in(preference: Mapping[str, float], names: Sequence[str]) -> Floats:
         check_weight(name, value)
         row[0, place] = value
     return row
+
+
+def usable_key(request: Request) -> str | None:
+    """Return the request's key, or None if it has none that could have been used before."""
+    if request.key is None:
+        return None
+    try:
+        check_text(request.key, "a key", "key")
+    except InputError:
+        return None
+    return request.key
+
+
+def asks_the_same(request: Request, first: DecisionMade) -> bool:
+    """Tell whether a request is the one that a decision was made for."""
+    arms: Any = request.arms
+    if arms is not None and (isinstance(arms, str) or not isinstance(arms, Sequence)):
+        return False
+    offer = None if arms is None else tuple(arms)
+    return same_request(first, request.user, offer, request.k, request.preference)
 
 
 def refusal(receipt: Receipt) -> PamoError:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from pamo.engine import Engine
     from pamo.service.settings import Settings
 
-__all__ = ["create_app", "serve"]
+__all__ = ["create_app", "require", "serve"]
 
 
 def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
     """Return the service as an ASGI application, to be run by any server. The engine is the caller's to close."""
-    _require()
+    require()
     from pamo.service import app
 
     return app.create_app(engine, settings)
@@ -25,13 +25,14 @@ def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
 
 def serve(settings: Settings) -> int:
     """Open the store, serve until told to stop, and return the exit code."""
-    _require()
+    require()
     from pamo.service import server
 
     return server.serve(settings)
 
 
-def _require() -> None:
+def require() -> None:
+    """Raise an error that says what to install, where something is missing."""
     for package in ("starlette", "uvicorn", "httptools", "prometheus_client", "msgspec"):
         try:
             __import__(package)

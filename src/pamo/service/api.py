@@ -56,7 +56,7 @@ class Api:
 async def decide(api: Api, call: Call) -> Any:
     """Choose an arm for a user."""
     body: schemas.Request = call.body
-    decision = await api.live.decide(body.user, body.arms, body.preference, schemas.whole(body.k), call.key)
+    decision = await api.live.decide(body.user, body.arms, body.preference, body.k, call.key)
     api.metrics.decided()
     api.activity.decided(decision)
     return schemas.decision_answer(decision)
@@ -66,11 +66,11 @@ async def decide_many(api: Api, call: Call) -> Any:
     """Choose for many users."""
     several: list[schemas.BatchRequest] = call.body.requests
     _check_batch(api, several, "requests")
-    requests = [Request(one.user, one.arms, one.preference, schemas.whole(one.k), one.key) for one in several]
+    requests = [Request(one.user, one.arms, one.preference, one.k, one.key) for one in several]
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
-        raise _placed(error, "requests", [lambda one=one: api.engine.choose(one) for one in requests]) from None  # type: ignore[misc]
+        raise await _placed(api, error, "requests", requests, _try_request) from None
     api.metrics.decided(len(decisions))
     for one in decisions:
         api.activity.decided(one)
@@ -107,7 +107,7 @@ async def feedback_many(api: Api, call: Call) -> Any:
     except PamoError as error:
         api.metrics.fed(_outcome(error), len(events))
         if isinstance(error, InputError):
-            raise _placed(error, "feedback", [lambda e=e: engine.store.check(e) for e in events]) from None  # type: ignore[misc]
+            raise await _placed(api, error, "feedback", events, lambda engine, one: engine.store.check(one)) from None
         raise
     results = []
     for event, receipt in zip(events, receipts, strict=True):
@@ -140,15 +140,26 @@ def _check_batch(api: Api, several: Sequence[Any], field: str) -> None:
         raise Problem(422, f"expected 1 to {api.settings.max_batch} in {field}, got {len(several)}", field)
 
 
-def _placed(error: InputError, field: str, attempts: Sequence[Callable[[], Any]]) -> InputError:
+def _try_request(engine: Engine, one: Request) -> None:
+    if engine.repeated(one) is None:
+        engine.choose(one)
+
+
+async def _placed(
+    api: Api, error: InputError, field: str, several: Sequence[Any], attempt: Callable[[Engine, Any], object]
+) -> InputError:
     """Return the error with the place in the batch that it is about, found by trying each by itself."""
-    for place, attempt in enumerate(attempts):
-        try:
-            attempt()
-        except InputError as found:
-            where = f"{field}[{place}]"
-            return InputError(f"{found}, at {where}", f"{where}.{found.field}" if found.field else where)
-    return error
+
+    def find() -> InputError:
+        for place, one in enumerate(several):
+            try:
+                attempt(api.engine, one)
+            except InputError as found:
+                where = f"{field}[{place}]"
+                return InputError(f"{found}, at {where}", f"{where}.{found.field}" if found.field else where)
+        return error
+
+    return await api.aside(find)
 
 
 async def decision(api: Api, call: Call) -> Any:

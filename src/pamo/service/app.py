@@ -15,7 +15,8 @@ from starlette.types import Lifespan, Receive, Scope, Send
 from pamo.engine import Engine
 from pamo.service import reference
 from pamo.service.api import Api
-from pamo.service.dashboard.pages import Pages
+from pamo.service.dashboard.pages import VIEWS, Pages
+from pamo.service.editions import PLAIN, Edition
 from pamo.service.handling import Endpoint, refuse
 from pamo.service.openapi import describe
 from pamo.service.operations import Call, Operation
@@ -104,7 +105,7 @@ async def _unknown(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "websocket.close", "code": 1000})
 
 
-def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
+def create_app(engine: Engine, settings: Settings | None = None, edition: Edition = PLAIN) -> Starlette:
     """Return the service as an ASGI application. The engine is the caller's to close.
 
     >>> with Engine(["taste: 1..5"]) as engine:
@@ -113,7 +114,8 @@ def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
     """
     settings = Settings() if settings is None else settings
     api = Api(engine, settings)
-    document = describe(OPERATIONS, engine.store.setup, keys=not api.keyring.empty, max_batch=settings.max_batch)
+    operations = (*OPERATIONS, *edition.operations)
+    document = describe(operations, engine.store.setup, keys=not api.keyring.empty, max_batch=settings.max_batch)
     description, page = encode(document), reference.page(document)
 
     async def openapi(api: Api, call: Call) -> Any:
@@ -133,6 +135,7 @@ def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
         api.stream.close()
         api.live.close()
 
-    app = Application(Routes(api, (*OPERATIONS, *about)), Pages(keys=not api.keyring.empty), lifespan)
+    pages = Pages(keys=not api.keyring.empty, views=(*edition.views, *VIEWS))
+    app = Application(Routes(api, (*operations, *about)), pages, lifespan)
     app.state.api = api
     return app

@@ -96,19 +96,29 @@ class Endpoint:
             if body or not operation.body_optional:
                 if content_type is None or content_type.partition(b";")[0].strip().lower() != _JSON:
                     raise Problem(415, "expected content-type: application/json (curl sends it with --json)")
-                try:
-                    call.body = self._decode(body)
-                except msgspec.DecodeError as error:
-                    raise misread(error) from None
-                except UnicodeDecodeError:
-                    raise Problem(400, "expected a body in JSON: it is not in UTF-8") from None
-                except RecursionError:
-                    raise Problem(400, "expected a body in JSON that is not nested so deeply") from None
+                call.body = self._read(body)
         if operation.query is not None:
             call.query = _query(operation.query, scope["query_string"])
         if repeat is not None and operation.repeatable:
             call.key = _repeat_key(repeat)
         return await operation.handler(api, call)
+
+    def _read(self, body: bytes) -> Any:
+        assert self._decode is not None
+        try:
+            try:
+                return self._decode(body)
+            except msgspec.ValidationError as error:
+                again = _read_whole(body, self._operation.body)
+                if again is None:
+                    raise misread(error) from None
+                return again
+        except msgspec.DecodeError as error:
+            raise misread(error) from None
+        except UnicodeDecodeError:
+            raise Problem(400, "expected a body in JSON: it is not in UTF-8") from None
+        except RecursionError:
+            raise Problem(400, "expected a body in JSON that is not nested so deeply") from None
 
     def _admit(self, scope: Scope, authorization: bytes | None, host: bytes | None) -> None:
         """Let the request through if its key may, and has not asked too often."""
@@ -176,6 +186,22 @@ class Endpoint:
         if message["type"] == "http.disconnect":
             raise Problem(400, "the connection was closed before the body was complete")
         return bytes(body)
+
+
+def _read_whole(body: bytes, kind: Any) -> Any:
+    """Return a body with 2.0 read as 2, which is the same number in JSON; None if it is wrong even so."""
+    try:
+        return msgspec.convert(_whole(msgspec.json.decode(body)), kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _whole(part) for name, part in value.items()}
+    return [_whole(part) for part in value] if isinstance(value, list) else value
 
 
 def _too_large(limit: int) -> Problem:

@@ -39,6 +39,7 @@ class Metrics:
         self._feedback = Counter(
             "pamo_feedback", "Feedback taken, by what became of it.", ("status",), registry=self.registry
         )
+        self._by_status = functools.cache(self._feedback.labels)
         self._decisions = Counter("pamo_decisions", "Decisions made.", registry=self.registry)
 
     def of(self, operation: str) -> tuple[Callable[[int], None], Callable[[float], None]]:
@@ -57,13 +58,9 @@ class Metrics:
         """Count decisions."""
         self._decisions.inc(number)
 
-    @functools.cache  # noqa: B019  # a handful of statuses, and the service lives as long
-    def _status(self, status: str) -> Counter:
-        return self._feedback.labels(status)
-
     def fed(self, status: str, number: int = 1) -> None:
         """Count feedback."""
-        self._status(status).inc(number)
+        self._by_status(status).inc(number)
 
     def watch(self, api: Api) -> None:
         """Read the engine's numbers whenever metrics are asked for."""

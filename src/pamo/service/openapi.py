@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from pamo._version import __version__
-from pamo.engine.deciding import MOST_ARMS
 from pamo.service.operations import Operation
 from pamo.service.problems import MEDIA_TYPE, ProblemBody
 from pamo.store import Setup
@@ -42,10 +41,7 @@ def describe(operations: tuple[Operation, ...], setup: Setup, *, keys: bool, max
     _narrow(components, setup, max_batch)
     paths: dict[str, Any] = {}
     for one in operations:
-        described = paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas, keys)
-        for parameter in described.get("parameters", ()):
-            if parameter["in"] == "query" and parameter["name"] in {"objective", "x", "y"}:
-                parameter["schema"] = {"enum": ["", *(objective.name for objective in setup.objectives)], "default": ""}
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas, setup, keys)
     description: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
@@ -62,10 +58,12 @@ def describe(operations: tuple[Operation, ...], setup: Setup, *, keys: bool, max
     return description
 
 
-def _operation(one: Operation, schemas: dict[Any, Any], keys: bool) -> dict[str, Any]:
+def _operation(one: Operation, schemas: dict[Any, Any], setup: Setup, keys: bool) -> dict[str, Any]:
     success: dict[str, Any] = {"description": "Done."}
     if one.answer is not None:
-        success["content"] = {one.media: {"schema": schemas[one.answer]}}
+        # OpenAPI 3.1 has no schema for a stream of events: that of one, and that of all as text, are both in use.
+        streamed = one.media.startswith("text/event-stream")
+        success["content"] = {one.media: {} if streamed else {"schema": schemas[one.answer]}}
     problem = {MEDIA_TYPE: {"schema": schemas[ProblemBody]}}
     statuses = set(one.problems)
     if one.roles is not None:
@@ -73,7 +71,7 @@ def _operation(one: Operation, schemas: dict[Any, Any], keys: bool) -> dict[str,
         statuses |= {401, 403} if keys else {403}
     if one.body is not None:
         statuses |= {400, 408, 413, 415, 422}
-    parameters = _parameters(one)
+    parameters = _parameters(one, setup)
     if parameters:
         statuses.add(422)
     description: dict[str, Any] = {
@@ -99,7 +97,7 @@ def _operation(one: Operation, schemas: dict[Any, Any], keys: bool) -> dict[str,
     return description
 
 
-def _parameters(one: Operation) -> list[dict[str, Any]]:
+def _parameters(one: Operation, setup: Setup) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for part in one.path.split("/"):
         if part.startswith("{"):
@@ -113,6 +111,9 @@ def _parameters(one: Operation) -> list[dict[str, Any]]:
         for name, kind in schema.get("properties", {}).items():
             required = name in schema.get("required", ())
             found.append({"name": name, "in": "query", "required": required, "schema": kind})
+            if name in one.objectives:
+                names = ["", *(each.name for each in setup.objectives)]
+                found[-1]["schema"] = {"type": "string", "enum": names, "default": ""}
     return found
 
 
@@ -137,8 +138,6 @@ def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
                 {"required": ["preference"], "properties": {"preference": {"type": "object"}}},
             ]
         else:
-            said = {"description": fields["k"]["description"], "default": 1}
-            fields["k"] = {"type": "integer", "minimum": 1, "maximum": MOST_ARMS, **said}
             for kind in fields["arms"]["anyOf"]:
                 if kind.get("type") == "array":
                     kind.update(minItems=1, uniqueItems=True)

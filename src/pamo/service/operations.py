@@ -33,8 +33,9 @@ class Operation:
     """What can be asked. See `pamo.service.table` for all of them.
 
     path: with {id} where an id stands. roles: a key needs one of them; () is any key, None not even that. body, query:
-    what is read; answer: what is answered, with `status`. A handler may answer with a Response of its own, of this
-    `media`. problems: the statuses it may refuse with, beyond those that every operation has.
+    what is read; objectives: what in the query names an objective. answer: what is answered, with `status`. A handler
+    may answer with a Response of its own, of this `media`. problems: the statuses it may refuse with, beyond those that
+    every operation has.
     """
 
     method: str
@@ -48,6 +49,7 @@ class Operation:
     body: Any = None
     body_optional: bool = False
     query: Any = None
+    objectives: tuple[str, ...] = ()
     repeatable: bool = False
     problems: tuple[int, ...] = ()
     media: str = "application/json"

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from pamo.engine.answers import Arm, ArmScore, Decision, Explanation
+from pamo.engine.deciding import MOST_ARMS
 from pamo.store import FeedbackGiven, Made, Objective
 from pamo.store.rules import LARGEST, LONGEST
 
@@ -21,7 +22,7 @@ class Request(Struct, forbid_unknown_fields=True):
 
     user: Annotated[Id, Meta(description="Whom to choose for; new users need no registration.")]
     arms: Annotated[list[Id] | None, Meta(description="The offer: ids of active arms, each once.")] = None
-    k: Annotated[int | float, Meta(description="How many arms to rank.")] = 1
+    k: Annotated[int, Meta(ge=1, le=MOST_ARMS, description="How many arms to rank.")] = 1
     preference: Annotated[Numbers | None, Meta(description="The user's weights, where they are known.")] = None
 
 
@@ -289,15 +290,6 @@ class HealthAnswer(Struct):
     """A sign of life."""
 
     status: Literal["ok"] = "ok"
-
-
-def whole(number: float) -> int:
-    """Return a whole number as an int, as JSON has but one kind; the engine refuses any other.
-
-    >>> whole(2.0), whole(2.5)
-    (2, 2.5)
-    """
-    return int(number) if type(number) is float and number.is_integer() else number  # type: ignore[return-value]
 
 
 def scores(given: Numbers | None) -> Numbers:

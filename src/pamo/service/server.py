@@ -20,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from pamo.engine import Engine, Lookout
 from pamo.errors import InputError, PamoError
 from pamo.service.app import create_app
+from pamo.service.editions import PLAIN, Edition
 from pamo.service.settings import Settings
 from pamo.store import open_store
 
@@ -102,7 +103,7 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, edition: Edition = PLAIN) -> int:
     """Serve until told to stop; return the exit code."""
     _check_certificate(settings)
     listening = _listen(settings)
@@ -116,7 +117,8 @@ def serve(settings: Settings) -> int:
             "pamo gets ready; the first time on a machine it compiles for some ten seconds", file=sys.stderr, flush=True
         )
         _warm(engine)
-        app = create_app(engine, settings)
+        edition.prepare(engine)
+        app = create_app(engine, settings, edition)
         protocol = type("Protocol", (Protocol,), {"patience": settings.timeout_seconds})
         config = uvicorn.Config(
             app,
@@ -134,7 +136,7 @@ def serve(settings: Settings) -> int:
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
-        server = _Server(config, settings, engine, app.state.api.stream.close)
+        server = _Server(config, settings, engine, edition, app.state.api.stream.close)
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
@@ -149,10 +151,16 @@ def serve(settings: Settings) -> int:
 
 class _Server(uvicorn.Server):
     def __init__(
-        self, config: uvicorn.Config, settings: Settings, engine: Engine, before_stop: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        settings: Settings,
+        engine: Engine,
+        edition: Edition,
+        before_stop: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        self._settings, self._engine, self._before_stop = settings, engine, before_stop
+        self._settings, self._engine, self._edition = settings, engine, edition
+        self._before_stop = before_stop
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._before_stop()  # who listens to the stream would not leave by themselves
@@ -172,6 +180,9 @@ class _Server(uvicorn.Server):
         scheme = "https" if self._settings.tls_certificate else "http"
         host, port = sockets[0].getsockname()[:2]
         address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        if self._edition.started is not None:
+            self._edition.started(address)
+            return
         names = ", ".join(one.name for one in self._engine.objectives)
         print(f"pamo serves {address} ({names}; store: {self._settings.shown_store})", flush=True)
 

@@ -163,6 +163,7 @@ OPERATIONS = (
         watching.front,
         schemas.FrontAnswer,
         query=watching_schemas.FrontQuery,
+        objectives=("x", "y"),
         tag="arms",
     ),
     Operation(
@@ -173,6 +174,7 @@ OPERATIONS = (
         watching.leaderboard,
         watching_schemas.LeaderboardAnswer,
         query=watching_schemas.LeaderboardQuery,
+        objectives=("objective",),
         tag="arms",
     ),
     Operation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pamo.errors import unknown_name
 from pamo.service import schemas, watching_schemas
 from pamo.service.activity import RINGS
 from pamo.service.api import Api
@@ -76,6 +77,9 @@ async def leaderboard(api: Api, call: Call) -> Any:
 async def front(api: Api, call: Call) -> Any:
     """Return the Pareto front with confidence."""
     query: watching_schemas.FrontQuery = call.query
+    for field, name in (("x", query.x), ("y", query.y)):
+        if name and name not in api.lookout.names:
+            raise unknown_name("objective", name, api.lookout.names, field)
     wanted = tuple(dict.fromkeys(name for name in (query.x, query.y) if name)) or None
     return await api.aside(
         lambda: schemas.FrontAnswer([watching_schemas.front_arm(one) for one in api.lookout.front(wanted, query.limit)])

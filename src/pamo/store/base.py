@@ -224,6 +224,10 @@ class Store(ABC):
         """Return a decision, or None if there is none of that id."""
 
     @abstractmethod
+    def decision_for(self, key: str) -> DecisionMade | None:
+        """Return the decision that was made under a key, or None if there is none."""
+
+    @abstractmethod
     def feedback(self, decision_id: str) -> FeedbackGiven | None:
         """Return the feedback to a decision, or None if there is none yet."""
 

@@ -136,6 +136,11 @@ class MemoryStore(FoldedStore):
         entry = self._ledger.entries.get(decision_id)
         return None if entry is None else entry.decision
 
+    def decision_for(self, key: str) -> DecisionMade | None:
+        """Return the decision that was made under a key."""
+        entry = self._ledger.keys.get(key)
+        return None if entry is None else entry.decision
+
     def feedback(self, decision_id: str) -> FeedbackGiven | None:
         """Return the feedback to a decision."""
         entry = self._ledger.entries.get(decision_id)

@@ -240,6 +240,12 @@ class PostgresStore(Store):
         event = self._one(decision_id, DECISION)
         return event if isinstance(event, DecisionMade) else None
 
+    def decision_for(self, key: str) -> DecisionMade | None:
+        """Return the decision that was made under a key."""
+        rows = self._link.rows(f"{COLUMNS} WHERE key = %s", (key,))
+        event = decode(*rows[0][1:]) if rows else None
+        return event if isinstance(event, DecisionMade) else None
+
     def feedback(self, decision_id: str) -> FeedbackGiven | None:
         """Return the feedback to a decision."""
         event = self._one(decision_id, FEEDBACK)

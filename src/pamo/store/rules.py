@@ -181,13 +181,20 @@ def judge_decision(
         return Receipt(Outcome.CONFLICT, reason=f"another decision was recorded as {event.id}")
     if same_key is not None:
         first = same_key.decision
-        if (first.user, first.offer, first.k, first.preference) == (event.user, event.offer, event.k, event.preference):
+        if same_request(first, event.user, event.offer, event.k, event.preference):
             return Receipt(Outcome.DUPLICATE, same_key.sequence, decision=first)
         return Receipt(Outcome.CONFLICT, reason=f"the key {event.key} was used for another request")
     for arm in event.arms:
         if arm not in arms:
             return Receipt(Outcome.UNKNOWN, reason=f"there is no arm {arm!r}: add it first")
     return None
+
+
+def same_request(
+    first: DecisionMade, user: str | None, offer: tuple[str, ...] | None, k: int, preference: Mapping[str, float] | None
+) -> bool:
+    """Tell whether a decision was made for this request."""
+    return (first.user, first.offer, first.k, first.preference) == (user, offer, k, preference)
 
 
 def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: float) -> Receipt | None:

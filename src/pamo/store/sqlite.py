@@ -52,6 +52,7 @@ from pamo.store.sqlite_file import (
     apsw,
     connect,
     own,
+    replay,
     sentences,
 )
 from pamo.store.writer import Writer
@@ -148,7 +149,7 @@ class SqliteStore(FoldedStore):
         if fold is None or not int(facts["erased"]) <= fold.sequence <= last:
             fold = Fold(self.setup)
         self._identity = facts["identity"]
-        _replay(fold, self._write)
+        replay(fold, self._write)
         fold.sequence = last
         return fold
 
@@ -311,6 +312,12 @@ class SqliteStore(FoldedStore):
         event = self._one(decision_id, DECISION)
         return event if isinstance(event, DecisionMade) else None
 
+    def decision_for(self, key: str) -> DecisionMade | None:
+        """Return the decision that was made under a key."""
+        rows = self._rows(f"{COLUMNS} WHERE key = ?", (key,))
+        event = decode(*rows[0][1:]) if rows else None
+        return event if isinstance(event, DecisionMade) else None
+
     def feedback(self, decision_id: str) -> FeedbackGiven | None:
         """Return the feedback to a decision."""
         event = self._one(decision_id, FEEDBACK)
@@ -383,14 +390,3 @@ class SqliteStore(FoldedStore):
             if connection is not None:
                 with self._reading, contextlib.suppress(apsw.Error):
                     connection.close()
-
-
-def _replay(fold: Fold, connection: Any) -> None:
-    """Add to the fold what the journal holds after it; of decisions only the number matters."""
-    after = fold.sequence
-    for sequence, *row in connection.execute(
-        f"{COLUMNS} WHERE sequence > ? AND kind <> ? ORDER BY sequence", (after, DECISION)
-    ):
-        fold.apply(decode(*row), sequence)
-    ((count,),) = connection.execute("SELECT count(*) FROM events WHERE sequence > ? AND kind = ?", (after, DECISION))
-    fold.decisions += count

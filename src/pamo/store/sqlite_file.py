@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pamo.errors import InUseError, StoreError, missing_extra
+from pamo.store.encoding import DECISION, decode
+from pamo.store.fold import Fold
 
 try:
     import apsw
@@ -29,6 +31,7 @@ __all__ = [
     "apsw",
     "connect",
     "own",
+    "replay",
     "sentences",
 ]
 
@@ -111,3 +114,14 @@ def sentences(doing: str) -> Iterator[None]:
         yield
     except apsw.Error as error:
         raise StoreError(f"could not {doing}: {error}") from error
+
+
+def replay(fold: Fold, connection: Any) -> None:
+    """Add to the fold what the journal holds after it; of decisions only the number matters."""
+    after = fold.sequence
+    for sequence, *row in connection.execute(
+        f"{COLUMNS} WHERE sequence > ? AND kind <> ? ORDER BY sequence", (after, DECISION)
+    ):
+        fold.apply(decode(*row), sequence)
+    ((count,),) = connection.execute("SELECT count(*) FROM events WHERE sequence > ? AND kind = ?", (after, DECISION))
+    fold.decisions += count

@@ -35,7 +35,8 @@ class View:
     """A view: where it is, what it is called, and the module that fills it.
 
     under: the view of the menu that it belongs to, its own path by default. label: its name in the menu, None for a
-    view that is not there. lead: a sentence below the title. open: whether it can be used without a key.
+    view that is not there. lead: a sentence below the title. open: whether it can be used without a key. style: a
+    style sheet of its own.
     """
 
     path: str
@@ -45,6 +46,7 @@ class View:
     under: str | None = None
     lead: str = ""
     open: bool = False
+    style: str | None = None
 
 
 VIEWS: tuple[View, ...] = (
@@ -67,6 +69,7 @@ def shell(view: View, views: tuple[View, ...], files: Assets, *, keys: bool) -> 
         if one.label is not None
     )
     lead = f'<p class="lead">{escape(view.lead)}</p>' if view.lead else ""
+    own = f'\n<link rel="stylesheet" href="{files.path(view.style)}">' if view.style else ""
     needs = "needed" if keys and not view.open else "none"
     return f"""<!doctype html>
 <html lang="en" data-keys="{needs}">
@@ -76,7 +79,7 @@ def shell(view: View, views: tuple[View, ...], files: Assets, *, keys: bool) -> 
 <meta name="color-scheme" content="light dark">
 <title>{escape(view.title)} · pamo</title>
 <link rel="icon" href="{files.path("icon.svg")}" type="image/svg+xml">
-<link rel="stylesheet" href="{files.path("style.css")}">
+<link rel="stylesheet" href="{files.path("style.css")}">{own}
 <script src="{files.path("theme.js")}"></script>
 <script type="module" src="{files.path("shell.js")}"></script>
 <script type="module" src="{files.path(view.module)}"></script>
