@@ -205,7 +205,7 @@ def damage(path: str) -> None:
     """Change a row so that the index no longer leads to it."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA writable_schema = ON")
-    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, '(user)', '(kind)') WHERE name = 'events_user'")
+    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, '(user)', '(kind)') WHERE name = 'decisions_user'")
     connection.commit()
     connection.close()
 

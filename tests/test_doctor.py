@@ -132,7 +132,7 @@ def test_sums_that_are_not_the_journals_are_a_problem(store: Path) -> None:
 def test_a_damaged_file_is_a_problem(store: Path) -> None:
     connection = sqlite3.connect(store)
     connection.execute("PRAGMA writable_schema = ON")
-    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, '(user)', '(kind)') WHERE name = 'events_user'")
+    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, '(user)', '(kind)') WHERE name = 'decisions_user'")
     connection.commit()
     connection.close()
     checks = look(store)
