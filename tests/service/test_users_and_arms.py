@@ -185,7 +185,15 @@ def test_health_needs_nothing(service: Service) -> None:
 
 
 def test_unknown_paths_and_methods(service: Service) -> None:
-    for path in ("/v1", "/v2/arms", "/v1/arms/A/", "/v1/users/ann/secrets", "/v1/decisions/x/y/z"):
+    for path in (
+        "/nowhere",
+        "/v1",
+        "/v2/arms",
+        "/v1/arms/A/",
+        "/v1/users/ann/secrets",
+        "/v1//arms",
+        "/v1/decisions/x/y/z",
+    ):
         assert answer(service.ask("GET", path), 404)["title"] == "Not Found"
     for method, path, allowed in (
         ("GET", "/v1/decisions", "POST"),

@@ -158,7 +158,6 @@ def _count_fronts(means: Floats, errors: Floats, strong: Ints, noise: Floats, to
                 if _beats(tops, at, points, i, dims):
                     lost = True
                     other = at // 2  # who beats one may well beat the next: it moves up
-                    front[at], front[other] = front[other], front[at]
                     for d in range(objectives):
                         tops[at, d], tops[other, d] = tops[other, d], tops[at, d]
                     compared += at + 1
