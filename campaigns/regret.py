@@ -216,13 +216,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     started, found = time.perf_counter(), []
+    print(HEADER, flush=True)
     with tqdm(total=len(WORLDS) * len(MODES) * options.trials, unit="trial", disable=None) as bar:
         for name in WORLDS:
             for mode in MODES:
                 found.append(compare(name, mode, options.rounds, options.trials, options.seed, bar.update))
-    print(HEADER)
-    for one in found:
-        print(one)
+                bar.write(str(found[-1]))
+                sys.stdout.flush()
     size = (
         f"{options.trials} trials of {options.rounds} rounds with {USERS} users, {ARMS} arms, {OBJECTIVES} objectives"
     )
