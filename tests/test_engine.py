@@ -44,8 +44,9 @@ def test_objectives_are_declared_in_any_way_and_normalised(engine: Engine) -> No
     assert engine.store.arms().statistics.reward_sum[0].tolist() == pytest.approx([0.8, 0.75, 0.5])
 
 
-def test_the_overall_score_has_a_scale_too() -> None:
-    with Engine(["taste"], overall="stars: 1..5", seed=1) as engine:
+@pytest.mark.parametrize("scale", ["stars: 1..5", "1..5", " 1 to 5", {"name": "overall", "low": 1, "high": 5}])
+def test_the_overall_score_has_a_scale_too(scale: Any) -> None:
+    with Engine(["taste"], overall=scale, seed=1) as engine:
         engine.add_arm("A")
         engine.feedback(engine.decide("ann").id, {"taste": 0.5}, overall=4)
         assert engine.store.arms().statistics.overall_sum[0] == pytest.approx(0.75)

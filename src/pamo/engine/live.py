@@ -41,7 +41,7 @@ class Engine:
 
     objectives: what arms are scored on: names, `Objective`s, mappings, or text such as "price: 0..500, lower is
     better". A store that was begun before knows its own, and they may be left out. overall: the scale of the overall
-    score, as text ("overall: 1..5"), a mapping or an `Objective`; by default from 0 to 1.
+    score, as text ("1..5"), a mapping or an `Objective`; by default from 0 to 1.
 
     policy: "recommended" is the recommended policy for each mode (see `decide`); another name, or a policy, is used
     for all. store: "memory:", the path of a SQLite file, "postgresql://…", or a store, which the engine then leaves
@@ -390,5 +390,7 @@ def _setup(given: Iterable[ObjectiveLike] | None, overall: ObjectiveLike | None)
         if overall is not None:
             raise InputError("expected objectives beside the scale of the overall score, got none")
         return None
+    if isinstance(overall, str) and overall.lstrip()[:1] in {*"+-0123456789"}:
+        overall = f"overall: {overall}"  # a scale alone, which would otherwise pass for a name
     scale = Objective("overall") if overall is None else objective(overall)
     return Setup(objectives(given), scale)
