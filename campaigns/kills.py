@@ -312,8 +312,10 @@ class Campaign:
         for server in self.servers:
             assert server.address is not None
             line = Line()
-            _, counts = await line.ask(server.address, "GET", "/v1/statistics")
-            line.close()
+            try:
+                _, counts = await line.ask(server.address, "GET", "/v1/statistics")
+            finally:
+                line.close()
             if {name: counts.get(name) for name in wanted} != wanted:
                 self.tally.wrong.append(f"a server counts {counts}, and the clients {wanted}")
 

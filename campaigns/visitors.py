@@ -115,7 +115,10 @@ class Visitor:
             deliveries = [self._feed_one(self._lines, visit)]
             if self._random.random() < 0.15:
                 deliveries.append(self._feed_one(self._spare, visit))
-            await asyncio.gather(*deliveries)
+            # All are waited for, even if one is wrong: what goes on by itself would share its line with the next visit.
+            for outcome in await asyncio.gather(*deliveries, return_exceptions=True):
+                if outcome is not None:
+                    raise outcome
 
     async def _feed_one(self, lines: list[Line], visit: Visit) -> None:
         assert visit.decision is not None
