@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import os
 import threading
 import time
@@ -21,8 +20,8 @@ from typing import Any
 
 import httpx
 import numpy as np
-import uvicorn
 
+from benchmarks.servers import served
 from pamo import Engine
 from pamo.service import create_app
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, MemoryStore, Objective, Setup
@@ -71,22 +70,6 @@ def filled_store(arms: int, users: int) -> MemoryStore:
     store = MemoryStore(setup)
     store.load(events())
     return store
-
-
-@contextlib.contextmanager
-def serving(app: Any) -> Iterator[str]:
-    """Serve an application on this machine, and yield its address."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", ws="none"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        app.state.api.stream.close()
-        server.should_exit = True
-        thread.join(30)
 
 
 def time_views(address: str, app: Any) -> bool:
@@ -195,7 +178,7 @@ def main() -> int:
         made = engine.decide("user-000001", arms=["arm-00001"])
         engine.feedback(made.id, dict.fromkeys(NAMES, 0.5), overall=0.5)
         print(f"{given.arms:,} arms, {given.users:,} users, ready after {time.perf_counter() - started:.0f} s")
-        with serving(app) as address:
+        with served(app) as address:
             fine = time_views(address, app)
             if os.environ.get("PAMO_BROWSER"):
                 watch(address, given.pace, given.seconds, given.arms)

@@ -1,4 +1,4 @@
-"""Servers in processes of their own: started on a free port, watched through /proc, and stopped."""
+"""Servers on free ports: an application in a thread, or a process that is watched through /proc and stopped."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import uvicorn
 
 ROOT = Path(__file__).parents[1]
 OBJECTIVES = "price: 0..500, lower is better, taste: 1..5, service"
@@ -63,6 +67,24 @@ class Server:
             self._process.kill()
             self._process.wait()
             raise
+
+
+@contextmanager
+def served(app: Any) -> Iterator[str]:
+    """Serve an application of the service from a thread, and give its address."""
+    # asyncio turns off the delay of small packets only where the socket says that its protocol is TCP.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()  # who connects before the thread is ready waits for it
+        server = uvicorn.Server(uvicorn.Config(app, loop="asyncio", ws="none", log_level="critical"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            app.state.api.stream.close()  # who listens to it would hold up the end
+            server.should_exit = True
+            thread.join()
 
 
 @contextmanager

@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import socket
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import erfc, exp, prod, sqrt
@@ -28,8 +26,8 @@ from random import Random
 from typing import Any
 
 import httpx
-import uvicorn
 
+from benchmarks.servers import served
 from pamo import Engine
 from pamo.service.app import create_app
 from pamo.service.demo import demo_edition, demo_settings
@@ -94,23 +92,6 @@ def demonstration(seed: int, earlier: bool = True) -> Iterator[str]:
                 engine.add_arm(one.id, one.name)
         with served(create_app(engine, demo_settings(), demo_edition())) as address:
             yield address
-
-
-@contextlib.contextmanager
-def served(app: Any) -> Iterator[str]:
-    """Serve an application from a thread, and give its address."""
-    # asyncio turns off the delay of small packets only where the socket says that its protocol is TCP.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()  # who connects before the thread is ready waits for it
-        server = uvicorn.Server(uvicorn.Config(app, loop="asyncio", ws="none", log_level="critical"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def taste_for(first: str) -> dict[str, float]:

@@ -29,7 +29,7 @@ def acknowledge_early() -> None:
             self._write.execute("COMMIT")
         return receipts
 
-    SqliteStore._append = append_early  # type: ignore[method-assign]
+    SqliteStore._append = append_early  # type: ignore[method-assign]  # that is the fault
     with contextlib.suppress(ImportError):
         from pamo.store.postgres_link import Link
 
@@ -40,7 +40,7 @@ def acknowledge_early() -> None:
             connection.execute("SET synchronous_commit = off")
             return connection
 
-        Link._connect = hasty  # type: ignore[method-assign]
+        Link._connect = hasty  # type: ignore[method-assign]  # that is the fault
 
 
 def count_twice() -> None:
@@ -55,7 +55,7 @@ def count_twice() -> None:
             self._fold.apply(event)
         return receipts
 
-    SqliteStore._append = append_again  # type: ignore[method-assign]
+    SqliteStore._append = append_again  # type: ignore[method-assign]  # that is the fault
     with contextlib.suppress(ImportError):
         from pamo.store.fold import Fold
         from pamo.store.postgres import PostgresStore
@@ -71,7 +71,7 @@ def count_twice() -> None:
             self._add(connection, fold)
             return receipts
 
-        PostgresStore._append_in = append_in_again  # type: ignore[method-assign]
+        PostgresStore._append_in = append_in_again  # type: ignore[method-assign]  # that is the fault
 
 
 def _repeated(store: Any, events: Sequence[Event], receipts: Sequence[Receipt]) -> Iterator[FeedbackGiven]:

@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
         kept.append(bytes(range(256)) * (LEAK // 256))
         await answer(self, *arguments)
 
-    Endpoint.__call__ = leaking  # type: ignore[method-assign, assignment]
+    Endpoint.__call__ = leaking  # type: ignore[method-assign, assignment]  # that is the fault
     return pamo(arguments)
 
 

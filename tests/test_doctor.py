@@ -23,6 +23,7 @@ from pamo.doctor import Check, Status, disk, environment, examine, server, speed
 from pamo.errors import InputError
 from pamo.store import open_store
 from tests.store.test_sqlite import filled
+from tests.test_cli_store import damage
 
 SECONDS = 0.01
 
@@ -130,11 +131,7 @@ def test_sums_that_are_not_the_journals_are_a_problem(store: Path) -> None:
 
 
 def test_a_damaged_file_is_a_problem(store: Path) -> None:
-    connection = sqlite3.connect(store)
-    connection.execute("PRAGMA writable_schema = ON")
-    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, '(user)', '(kind)') WHERE name = 'decisions_user'")
-    connection.commit()
-    connection.close()
+    damage(str(store))
     checks = look(store)
     assert problems(checks) == ["store: file"]
     assert checks["store: file"].figures["damage"]

@@ -2,37 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
-
-import uvicorn
-
-from pamo import Engine
-from pamo.service import create_app
-from pamo.service.settings import Settings
-
-
-@contextlib.contextmanager
-def served(engine: Engine, settings: Settings | None = None) -> Iterator[str]:
-    """Serve an engine, and give the service's URL."""
-    # asyncio turns off the delay of small packets only where the socket says that its protocol is TCP.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()  # who connects before the thread is ready waits for it
-        config = uvicorn.Config(create_app(engine, settings), loop="asyncio", ws="none", log_level="critical")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 class Process:

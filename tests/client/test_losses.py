@@ -12,10 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
+from benchmarks.servers import served
 from pamo import AsyncClient, Client, Engine
 from pamo.service import create_app
 from tests.client.faces import Kind, answered
-from tests.client.service import Process, served
+from tests.client.service import Process
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_over_a_network_that_loses_half_nothing_is_decided_or_counted_twice(kind
         assert all(one.error is None for one in results)
         return statuses
 
-    with served(engine) as url:
+    with served(create_app(engine)) as url:
         client: Any
         if kind is Client:
             client = Client(url, retries=50, transport=Lossy(), sleep=lambda seconds: None)
@@ -104,7 +105,7 @@ def test_a_client_serves_many_threads(engine: Engine) -> None:
         except BaseException as error:
             failures.append(error)
 
-    with served(engine) as url, Client(url) as client:
+    with served(create_app(engine)) as url, Client(url) as client:
         threads = [threading.Thread(target=visit, args=(f"user {number}",)) for number in range(8)]
         for thread in threads:
             thread.start()

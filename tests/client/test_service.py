@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.servers import served
 from pamo import Engine
 from pamo.client import FeedbackResult
 from pamo.errors import (
@@ -19,10 +20,10 @@ from pamo.errors import (
     ServiceError,
     UnknownDecisionError,
 )
+from pamo.service import create_app
 from pamo.service.keys import Key, digest_of
 from pamo.service.settings import Settings
 from tests.client.faces import Face, Kind
-from tests.client.service import served
 
 OBJECTIVES = ["price: 0..500, lower is better", "taste: 1..5"]
 ODD_IDS = ["a/b", "a b", "100%", "%2F", "?q=1#f", "Zoë/№", "..", ".", "+&=", "a\nb", "/", "x" * 256]
@@ -53,7 +54,7 @@ def engine(clock: Clock) -> Iterator[Engine]:
 
 @pytest.fixture
 def face(kind: Kind, engine: Engine) -> Iterator[Face]:
-    with served(engine) as url:
+    with served(create_app(engine)) as url:
         yield Face(kind, url)
 
 
@@ -213,7 +214,7 @@ def test_bad_values_are_the_engines_sentences(face: Face, engine: Engine) -> Non
 
 
 def test_limits_are_said(kind: Kind, engine: Engine) -> None:
-    with served(engine, Settings(max_batch=2, max_body_bytes=500)) as url:
+    with served(create_app(engine, Settings(max_batch=2, max_body_bytes=500))) as url:
         face = Face(kind, url)
         with pytest.raises(InputError, match="expected 1 to 2 in requests, got 3"):
             face.ask("decide_many", ["ann", "bob", "cyd"])
@@ -223,7 +224,7 @@ def test_limits_are_said(kind: Kind, engine: Engine) -> None:
 
 def test_keys_open_what_their_roles_allow(kind: Kind, engine: Engine) -> None:
     keys = tuple(Key(role, [role], digest_of(f"pamo_{role}")) for role in ("decide", "feedback", "admin"))
-    with served(engine, Settings(keys=keys)) as url:
+    with served(create_app(engine, Settings(keys=keys))) as url:
         decision = Face(kind, url, key="pamo_decide").ask("decide", "ann")
         assert Face(kind, url, key="pamo_feedback").ask("feedback", decision.id, {"taste": 4}).status == "recorded"
         Face(kind, url, key="pamo_admin").ask("erase_user", "ann")
@@ -240,7 +241,7 @@ def test_keys_open_what_their_roles_allow(kind: Kind, engine: Engine) -> None:
 
 
 def test_a_service_that_is_asked_too_often_is_given_its_pause(kind: Kind, engine: Engine) -> None:
-    with served(engine, Settings(rate=0.05, burst=1)) as url:
+    with served(create_app(engine, Settings(rate=0.05, burst=1))) as url:
         face = Face(kind, url, retries=2)
         face.ask("decide", "ann")
         with pytest.raises(ServiceError, match=r"answered 429 after 3 attempts: more than 0\.05 requests"):

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from campaigns.demo_visitor import Tally, chance_of_first, demonstration, run, served
+from benchmarks.servers import served
+from campaigns.demo_visitor import Tally, chance_of_first, demonstration, run
 from pamo import Engine
 from pamo.cli import demo, main
 from pamo.service import create_app

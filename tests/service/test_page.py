@@ -11,11 +11,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from benchmarks.servers import served
 from pamo import Engine
 from pamo.service import create_app
 from pamo.service.settings import Settings
 from tests.service.calling import KEYS, SECRETS
-from tests.service.town import INNS, running_town, serving
+from tests.service.town import INNS, running_town
 
 PATIENCE = 20_000  # milliseconds that anything may take before a test fails
 PAGES = {"/": "Overview", "/arms": "Arms", "/users": "Users", "/users/guest-001": "guest-001", "/what-if": "What if"}
@@ -260,7 +261,7 @@ def test_hostile_names_are_text(show: Open, width: int) -> None:
         for number, name in enumerate(HOSTILE):
             engine.add_arm(name, f"{name[:200]} {number}")
         app = create_app(engine)
-        with serving(app) as address:
+        with served(app) as address:
             for user in HOSTILE * 3:
                 made = engine.decide(user)
                 engine.feedback(made.id, {"<b>price</b>": 0.5, "taste": 0.25}, overall=0.5)
@@ -297,7 +298,7 @@ def test_with_keys_the_page_asks_for_one_and_obeys_its_roles(show: Open) -> None
     with Engine(["price", "taste"], seed=1) as engine:
         engine.add_arm("A", "secret-inn")
         app = create_app(engine, Settings(keys=KEYS))
-        with serving(app) as address:
+        with served(app) as address:
             page = show(f"{address}/arms", refused=("401",))
             assert "secret-inn" not in page.content()
             page.get_by_label("Key").fill("wrong")

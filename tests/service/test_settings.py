@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pamo.errors import InputError
 from pamo.service.keys import Key
-from pamo.service.options import without_password
 from pamo.service.settings import OPTIONS, Settings, is_loopback, load_settings
 from pamo.service.written import as_file, shown, table
 from pamo.store import Objective, Setup
+from pamo.store.addresses import shown as shown_address
 
 ZEROS, ONES = 64 * "0", 64 * "1"
 ROWS = {row.name: row for row in OPTIONS}
@@ -378,7 +378,7 @@ def test_any_other_address_needs_a_key(host):
     ],
 )
 def test_passwords_are_not_shown(address, hidden):
-    assert without_password(address) == hidden
+    assert shown_address(address) == hidden
     settings = Settings(store=address)
     assert settings.store == address
     for text in (repr(settings), shown(settings)):

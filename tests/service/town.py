@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +11,8 @@ from typing import Any
 
 import httpx
 import numpy as np
-import uvicorn
 
+from benchmarks.servers import served
 from pamo import Engine
 from pamo.service import create_app
 from pamo.service.settings import Settings
@@ -89,25 +88,6 @@ def open_town(store: str = "memory:", clock: Any = time.time) -> Engine:
 
 
 @contextlib.contextmanager
-def serving(app: Any) -> Iterator[str]:
-    """Serve an application on this machine, and yield its address."""
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="on", ws="none")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the server did not start"
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        app.state.api.stream.close()
-        server.should_exit = True
-        thread.join(30)
-
-
-@contextlib.contextmanager
 def running_town(
     *, guests: int = 40, rounds: int = 600, seconds: float = 0.9, settings: Settings | None = None
 ) -> Iterator[tuple[str, Engine, Any]]:
@@ -117,5 +97,5 @@ def running_town(
         app = create_app(engine, settings)
         fill_town(app, clock, guests=guests, rounds=rounds, seconds=seconds)
         clock.at = None
-        with serving(app) as address:
+        with served(app) as address:
             yield address, engine, app

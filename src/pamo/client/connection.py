@@ -71,7 +71,7 @@ def succeeded(outcome: Outcome) -> bool:
 
 def _check_packages() -> None:
     try:
-        import httpx  # noqa: F401
+        import httpx  # noqa: F401  # only whether it is there
         import msgspec  # noqa: F401  # answers are read by it; better said now than with the first answer
     except ImportError as error:
         raise missing_extra("a client of the service", error.name or "httpx", "client") from error

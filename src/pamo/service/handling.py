@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import ipaddress
 import logging
 import time
 from collections.abc import MutableMapping
@@ -20,6 +19,7 @@ from pamo.service.api import Api
 from pamo.service.operations import Call, Operation
 from pamo.service.problems import MEDIA_TYPE, Problem, misread, problem_of
 from pamo.service.schemas import encode
+from pamo.service.settings import is_loopback
 from pamo.store.rules import check_text
 
 log = logging.getLogger("pamo.service")
@@ -231,12 +231,7 @@ def _query(kind: Any, text: bytes) -> Any:
 def _is_loopback(host: bytes) -> bool:
     name = host.decode("latin-1").strip().lower()
     name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
+    return name.endswith(".localhost") or is_loopback(name)
 
 
 async def refuse(send: Send, problem: Problem) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field
 from typing import Any
@@ -13,24 +14,15 @@ from pamo.engine.declaring import objective
 from pamo.errors import InputError
 from pamo.policies import parse
 from pamo.service.keys import Key, check_keys
+from pamo.store.addresses import shown
 
 _LARGEST = 2**63 - 1
-_PASSWORD = re.compile(r"(://[^:/?@]*:).*(?=@)|([?\&]\w*password=)[^\&]*", re.IGNORECASE)
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 # In a list of objectives, the comma before "lower is better" belongs to the objective.
 _BETWEEN_OBJECTIVES = re.compile(r",(?!\s*(?:lower|higher) is better)")
 
 
-def without_password(text: str) -> str:
-    """Return a store's address as it may be shown.
-
-    >>> without_password("postgresql://ann:secret@db.example/pamo")
-    'postgresql://ann:…@db.example/pamo'
-    """
-    return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}…", text)
-
-
-class Kind:
+class Kind(ABC):
     """A kind of value. `take` checks one and `read` reads it from text; both raise ValueError for a wrong one."""
 
     def __init__(self, expected: str, metavar: str) -> None:
@@ -41,9 +33,9 @@ class Kind:
         """Return the value that this text stands for."""
         return self.take(text)
 
+    @abstractmethod
     def take(self, value: Any) -> Any:
         """Return the value as settings have it."""
-        raise NotImplementedError
 
     def show(self, value: Any) -> str:
         """Return a wrong value for a message."""
@@ -136,7 +128,7 @@ class Address(Text):
 
     def show(self, value: Any) -> str:
         """Return a wrong address for a message."""
-        return super().show(without_password(value) if isinstance(value, str) else value)
+        return super().show(shown(value) if isinstance(value, str) else value)
 
 
 class PolicyName(Text):

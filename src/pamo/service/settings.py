@@ -27,9 +27,9 @@ from pamo.service.options import (
     YesNo,
     option,
     option_of,
-    without_password,
 )
 from pamo.store import Objective, Setup
+from pamo.store.addresses import shown
 from pamo.store.rules import check_setup, check_text
 
 FILE = "pamo.toml"
@@ -172,7 +172,7 @@ class Settings:
     @property
     def shown_store(self) -> str:
         """The store's address without its password."""
-        return without_password(self.store)
+        return shown(self.store)
 
     @property
     def expires_after(self) -> float:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pamo.errors import InputError, PamoError
 
 HIDDEN = "…"
-_QUERY = re.compile(r"([?&](?:ssl)?password=)([^&]*)")
+_QUERY = re.compile(r"([?&](?:ssl)?password=)([^&]*)", re.IGNORECASE)
 
 
 def is_postgres(address: str | Path) -> bool:
@@ -40,7 +40,7 @@ def shown(address: str | Path) -> str:
     'postgresql://ann:…@db.example/pamo?sslmode=require'
     """
     text = str(address)
-    if not is_postgres(text):
+    if "://" not in text:  # a path; of other databases' addresses, given by mistake, the password is hidden as well
         return text
     scheme, _, rest = text.partition("://")
     before, at, after = rest.rpartition("@")  # the last one: some forget to write theirs as %40

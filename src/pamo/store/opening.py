@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pamo.errors import InputError
+from pamo.store.addresses import is_postgres, shown
 from pamo.store.base import EXPIRES_AFTER, Setup, Store
 from pamo.store.memory import MemoryStore
 
@@ -25,12 +26,14 @@ def open_store(address: str | Path, setup: Setup | None = None, *, expires_after
         if setup is None:
             raise InputError("a store in memory is always new, and a new store needs its objectives: pass a setup")
         return MemoryStore(setup, expires_after=expires_after)
-    if text.startswith(("postgresql://", "postgres://")):
+    if is_postgres(text):
         from pamo.store.postgres import PostgresStore
 
         return PostgresStore(text, setup, expires_after=expires_after)
     if "://" in text or not text:
-        raise InputError(f"expected memory:, the path of a file or postgresql://… as a store's address, got {text!r}")
+        raise InputError(
+            f"expected memory:, the path of a file or postgresql://… as a store's address, got {shown(text)!r}"
+        )
     from pamo.store.sqlite import SqliteStore
 
     return SqliteStore(text, setup, expires_after=expires_after)

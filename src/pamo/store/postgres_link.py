@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from pamo.errors import StoreError, missing_extra
+from pamo.store.addresses import scrubbed
 from pamo.store.postgres_tables import LOCK
 
 try:
@@ -47,11 +48,13 @@ class Link:
                 continue  # another worker was first, and its events are there to be seen now
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 if time.monotonic() >= deadline or self._closed:
-                    raise StoreError(f"PostgreSQL cannot be reached, and nothing is acknowledged: {error}") from error
+                    raise StoreError(
+                        f"PostgreSQL cannot be reached, and nothing is acknowledged: {self._said(error)}"
+                    ) from None
                 time.sleep(pause)
                 pause = min(2.0 * pause, 0.5)
             except psycopg.Error as error:
-                raise StoreError(f"PostgreSQL refused, and nothing is acknowledged: {error}") from error
+                raise StoreError(f"PostgreSQL refused, and nothing is acknowledged: {self._said(error)}") from None
 
     @contextlib.contextmanager
     def transaction(self, *, alone: bool = False) -> Iterator[Any]:
@@ -82,6 +85,10 @@ class Link:
         for connection in (self._write, self._read):
             if connection is not None:
                 connection.close()
+
+    def _said(self, error: Exception) -> str:
+        """Return what an error says, without the password: clients of the service are told it, and logs keep it."""
+        return scrubbed(str(error), self._url)
 
     def _connect(self) -> Any:
         connection: Any = psycopg.connect(self._url, autocommit=True)
