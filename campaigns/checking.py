@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from campaigns.ledger import Ledger, Visit
-from pamo.statistics import ArmStatistics, Floats, UserStatistics
+from pamo.arrays import Floats
+from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.store import DecisionMade, FeedbackGiven, Setup, Store
 from pamo.store.maintenance import TOLERANCE, verify
 

@@ -27,11 +27,11 @@ import numpy as np
 from tqdm import tqdm
 
 from pamo import policies, simulate
+from pamo.arrays import Floats
 from pamo.compiling import dimensions
 from pamo.engine import Engine
 from pamo.environments import Bounded, Environment, Fixed, Gaussian
 from pamo.service import create_app
-from pamo.statistics import Floats
 from pamo.streams import ENVIRONMENT, INSTANCE, STATED, stream_for
 
 USERS, ARMS, OBJECTIVES = 8, 6, 3

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
+from pamo.arrays import Floats
 from pamo.statistics import ArmStatistics, UserStatistics
-
-Floats = npt.NDArray[np.float64]
 
 
 class Feedback(NamedTuple):

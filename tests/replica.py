@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pamo import policies
+from pamo.arrays import Floats
 from pamo.compiling import dimensions
 from pamo.environments import PROTOCOLS, Environment
 from pamo.environments.protocols import assign
@@ -24,8 +24,6 @@ from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, Stream, stream_for
 from tests.witness import Pull, Question
 from tests.witness_spread import fitted_after
-
-Floats = npt.NDArray[np.float64]
 
 
 class Decision(NamedTuple):

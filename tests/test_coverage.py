@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from pamo import policies
+from pamo.arrays import Floats
 from pamo.cli import main
 from pamo.compiling import dimensions
 from pamo.environments import PROTOCOLS, Bounded
@@ -27,8 +27,6 @@ from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, POLICY, STATED, stream_for
 from pamo.theory import HiddenSettings, variance_bound
 from tests.replica import instance_of
-
-Floats = npt.NDArray[np.float64]
 
 BETA = Bounded(users=2, block_size=3, objectives=3)
 SCORED = policies.PrucbHpV(shared=False)

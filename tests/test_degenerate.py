@@ -6,19 +6,17 @@ import itertools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy import stats
 
 from pamo import Result, environments, policies, simulate
+from pamo.arrays import Floats
 from pamo.compiling import dimensions, kernel
 from pamo.environments import PROTOCOLS, Environment, Fixed
 from pamo.estimators import Estimate, Kind, preferences, ridge_gram, update_ridge
 from pamo.policies.base import pick
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, stream_for
-
-Floats = npt.NDArray[np.float64]
 
 ALL = list(policies.available())
 

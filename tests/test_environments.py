@@ -13,14 +13,13 @@ import pytest
 from scipy import stats
 
 from pamo import environments
+from pamo.arrays import Floats
 from pamo.compiling import dimensions
 from pamo.environments import PROTOCOLS, Bounded, Environment, Fixed, Gaussian
 from pamo.environments.protocols import assign
 from pamo.errors import InputError
 from pamo.streams import ENVIRONMENT, STATED, stream_for
 from tests.replica import instance_of
-
-Floats = npt.NDArray[np.float64]
 
 LEAST_P = 1e-3
 COUNT = 40_000

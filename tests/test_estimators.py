@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pamo import environments
+from pamo.arrays import Floats
 from pamo.compiling import dimensions
 from pamo.errors import InputError
 from pamo.estimators import (
@@ -36,9 +36,6 @@ from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, stream_for
 from tests.feedback import Feedback, arms_of, batches, users_of
 from tests.replica import instance_of
-
-Floats = npt.NDArray[np.float64]
-
 
 # ---- against direct formulas
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -32,8 +31,6 @@ from pamo.experiments.ratings import (
 from pamo.experiments.ratings_file import Ratings, ratings_of, read_ratings
 from pamo.experiments.tables import Table
 from pamo.streams import ENVIRONMENT, stream_for
-
-Floats = npt.NDArray[np.float64]
 
 TASTE = np.array([0.6, 0.3, 0.1])
 CRITERIA = ["food", "room", "view"]

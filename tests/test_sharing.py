@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pamo import environments, policies, simulate
+from pamo.arrays import Floats
 from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, common_to, preferences, regress, reward_scatters
 from pamo.sharing import (
@@ -33,8 +34,6 @@ from pamo.statistics import ArmStatistics, UserStatistics
 from tests import witness_spread
 from tests.feedback import Feedback, batches, users_of
 from tests.replica import play
-
-Floats = npt.NDArray[np.float64]
 
 SHARED = Estimate(kind=Kind.RIDGE, weighted=True, centred=True, shared=True, first=0.5, omega=2.0)
 

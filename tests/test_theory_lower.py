@@ -6,18 +6,16 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.optimize import linprog
 
 from pamo import environments
+from pamo.arrays import Floats
 from pamo.environments import Environment
 from pamo.errors import InputError
 from pamo.experiments.instances import lower_bound_of, mean_lower_bound
 from pamo.theory import LowerBound, graves_lai
 from tests.replica import instance_of
-
-Floats = npt.NDArray[np.float64]
 
 # Two users, one offer of three arms, 2σ² = 1. Scores: (8, 0, 4) and (0, 2, 0). Nobody's best is arm 2, whose gaps are 4
 # and 2. The first user needs 64/16 = 4 pulls of it for each unit of log T, the second 4/4 = 1. So the second, who loses

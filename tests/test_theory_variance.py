@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from pamo import policies
+from pamo.arrays import Floats
 from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, preferences
 from pamo.statistics import ArmStatistics, UserStatistics
@@ -25,8 +26,6 @@ from pamo.theory.variance import (
     noise_limit,
     reward_log,
 )
-
-Floats = npt.NDArray[np.float64]
 
 RIDGE = Estimate(kind=Kind.RIDGE, weighted=True, ridge=1.0, omega=3.0)
 PLAIN = Estimate(kind=Kind.RIDGE, weighted=False, ridge=0.5)

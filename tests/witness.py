@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats
 from pamo.streams import Stream, normal, uniform
 
-Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 TOLERANCE = 1e-9

@@ -12,13 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
+from pamo.arrays import Floats
 from pamo.streams import gamma, normal
 from tests.witness import TOLERANCE, Pull, Question, Verdict, pulls_of, reward_mean
-
-Floats = npt.NDArray[np.float64]
 
 
 class Rounds(NamedTuple):

@@ -9,6 +9,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats
 from pamo.compiling import count_of, dimensions, inlined
 from pamo.errors import InputError
 from pamo.sharing import (
@@ -22,9 +23,6 @@ from pamo.sharing import (
     solve_users,
 )
 from pamo.statistics import ArmStatistics, UserStatistics
-
-Floats = npt.NDArray[np.float64]
-
 
 # Kernels: scalar functions that the policies' kernels and the trial loop are put together from.
 

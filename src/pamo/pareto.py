@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats
 from pamo.compiling import count_of, dimensions, inlined, kernel
 from pamo.errors import InputError
-
-Floats = npt.NDArray[np.float64]
 
 
 @inlined

@@ -12,11 +12,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
 from pamo.errors import InputError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 LEAST_SQUARE = 1e-300
 """‖r‖² up to which a reward is as good as 0: its weight 1/‖r‖² would leave a float's range, and then poison a sum."""

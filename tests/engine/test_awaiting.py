@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import pytest
 
 from pamo import Engine
+from pamo.arrays import Floats
 from pamo.engine import AsyncEngine, Request
 from pamo.engine.declaring import objectives
 from pamo.errors import ConflictError, InputError, StoreError, UnknownDecisionError
-from pamo.statistics import Floats
 from pamo.store import ArmAdded, Event, MemoryStore, Receipt, Setup
 
 Result = TypeVar("Result")

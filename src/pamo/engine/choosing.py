@@ -9,20 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, kernel
-from pamo.engine.kernels import (
-    DRAWS,
-    MEAN,
-    PROPENSITY,
-    Floats,
-    Ints,
-    arm_views,
-    chance,
-    read_user,
-    refresh,
-    user_views,
-    write,
-)
+from pamo.engine.kernels import DRAWS, MEAN, PROPENSITY, arm_views, chance, read_user, refresh, user_views, write
 from pamo.policies.base import Run
 from pamo.policies.variance import Prts, PrucbHpV, PrucbUpV
 from pamo.streams import Stream

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from pamo.arrays import Floats, Ints
 from pamo.engine.explaining import details
-from pamo.engine.kernels import PROPENSITY, SEEN, Floats, Ints
+from pamo.engine.kernels import PROPENSITY, SEEN
 from pamo.engine.plans import Chooser, Plan, blank
 from pamo.engine.prior import Prior
 from pamo.engine.requests import Request, check_user, weights_in

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, dimensions, inlined, kernel
 from pamo.engine.answers import Estimate, FrontArm
 from pamo.estimators import reward_means
 from pamo.pareto import mark_front
 from pamo.statistics import ArmStatistics
 from pamo.store import Arms
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 NORMAL_95 = 1.959963984540054
 """Standard deviations to either side that hold 95 % of a normal distribution."""

@@ -10,16 +10,13 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, inlined, kernel
 from pamo.estimators import Kind
 from pamo.policies.base import Arms, SpreadArms, SpreadUsers, Users, pick
 from pamo.sharing import Population, noise_of, solve_user, write_inverse
 from pamo.streams import Stream
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SCAN = 256
 """Arms that are looked at in each call whether or not they are on offer, so that what all arms have in common is up

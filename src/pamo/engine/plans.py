@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pamo._version import __version__
+from pamo.arrays import Floats, Ints
 from pamo.compiling import dimensions
 from pamo.engine.choosing import CHOOSERS
 from pamo.engine.kernels import (
@@ -18,8 +19,6 @@ from pamo.engine.kernels import (
     MEAN,
     NON_NEGATIVE,
     PROPENSITY,
-    Floats,
-    Ints,
     chance,
     finish,
     out_width,

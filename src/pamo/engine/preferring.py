@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from pamo.arrays import Floats
 from pamo.engine.answers import Preference, Weight
 from pamo.engine.fronts import NORMAL_95
-from pamo.engine.kernels import Floats
 from pamo.estimators import Estimate, regress
 from pamo.sharing import COUNT, Population
 from pamo.statistics import UserStatistics

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pamo.engine.kernels import Floats
+from pamo.arrays import Floats
 from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
 from pamo.store import DecisionMade, FeedbackGiven, Outcome, Receipt
 from pamo.store.rules import check_text, check_weight, same_request

@@ -22,14 +22,12 @@ from typing import Any, ClassVar
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from pamo.arrays import Floats
 from pamo.compiling import dimensions
 from pamo.environments.protocols import PROTOCOLS
 from pamo.errors import InputError, unknown_name
-
-Floats = npt.NDArray[np.float64]
 
 MOST_CELLS = 2**36
 """The most numbers that one table of a trial may hold: beyond half a terabyte it is a slip of the keyboard."""

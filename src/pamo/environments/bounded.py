@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from pamo.arrays import Floats
 from pamo.compiling import count_of, kernel
-from pamo.environments.base import Environment, Floats, check_variance
+from pamo.environments.base import Environment, check_variance
 from pamo.environments.gaussian import check_preference, kind_of, write_preference
 from pamo.errors import InputError
 from pamo.streams import Stream, beta, next_word, start, uniform

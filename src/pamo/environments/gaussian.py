@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from pamo.arrays import Floats
 from pamo.compiling import count_of, kernel
-from pamo.environments.base import Environment, Floats, check_variance
+from pamo.environments.base import Environment, check_variance
 from pamo.errors import InputError
 from pamo.streams import Stream, below, normals, uniform
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pamo import environments
+from pamo.arrays import Floats
 from pamo.environments import Environment
 from pamo.errors import InputError, unknown_name
 from pamo.experiments.figures import panels
@@ -18,8 +18,6 @@ from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table
 from pamo.simulation import PolicyResult, simulate, summarize
 from pamo.simulation.plot import styles_for
-
-Floats = npt.NDArray[np.float64]
 
 
 def parse_setting(text: str) -> tuple[str, Environment]:

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import compile_for, count_of, dimensions, inlined, kernel
 from pamo.environments.base import draw_signature, instance_signature
 from pamo.environments.protocols import ALL, assign
@@ -32,9 +32,6 @@ from pamo.theory.variance import (
     write_stated_box,
 )
 from pamo.theory.variance import STATED as STATED_SHARE
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 HIDDEN, ASKED, KNOWN, PAPER, SMALLER = range(5)
 """The bounds: the derivation's for a hidden, a stated and a known preference, the paper's, the policy's score."""

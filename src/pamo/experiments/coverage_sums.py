@@ -6,12 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from pamo.arrays import Floats
 from pamo.compiling import kernel
 from pamo.statistics import LEAST_SQUARE
-
-Floats = npt.NDArray[np.float64]
 
 
 class Learned(NamedTuple):

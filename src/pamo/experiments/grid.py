@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pamo import environments
+from pamo.arrays import Floats
 from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table, Tables
 from pamo.simulation import simulate, summarize
-
-Floats = npt.NDArray[np.float64]
 
 PAPER_TRIALS = 10
 """The number of trials in the paper's figures; ours show these and, for the tight band, all."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats
 from pamo.compiling import dimensions
 from pamo.environments import Environment, Fixed, Gaussian
 from pamo.streams import INSTANCE, stream_for
 from pamo.theory import LowerBound, graves_lai
-
-Floats = npt.NDArray[np.float64]
 
 
 def instance_of(environment: Environment, seed: int, trial: int) -> tuple[Floats, Floats]:

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
 from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, biases, common_to, preferences
 from pamo.experiments.figures import legend_above, panels
-from pamo.experiments.ratings_file import Floats, Ints, Ratings
+from pamo.experiments.ratings_file import Ratings
 from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table
 from pamo.sharing import BIAS_RIDGE, NOISE, PLAIN, RIDGE, Population

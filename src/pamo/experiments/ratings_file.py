@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats, Ints
 from pamo.errors import InputError, ResultFileError, unknown_name
 from pamo.simulation.files import require_pyarrow
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,17 +20,13 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numba
-import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import dimensions, inlined
 from pamo.errors import InputError
 from pamo.estimators import NO_ESTIMATE, Estimate
 from pamo.streams import Stream, below
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Feedback(StrEnum):

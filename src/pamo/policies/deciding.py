@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import dimensions
 from pamo.errors import InputError
 from pamo.estimators import (
@@ -19,7 +20,7 @@ from pamo.estimators import (
     reward_scatters,
     ridge_gram,
 )
-from pamo.policies.base import Arms, Floats, Ints, Policy, Run, Shape, SpreadArms, SpreadUsers, Users, check_kernel
+from pamo.policies.base import Arms, Policy, Run, Shape, SpreadArms, SpreadUsers, Users, check_kernel
 from pamo.sharing import Population
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, Stream, stream_for

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, kernel
 from pamo.pareto import mark_front
-from pamo.policies.base import Arms, Feedback, Floats, Ints, Policy, Run, Users, mark_unpulled
+from pamo.policies.base import Arms, Feedback, Policy, Run, Users, mark_unpulled
 from pamo.streams import normal
 
 

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, inlined, kernel
-from pamo.policies.base import Arms, Feedback, Floats, Ints, Policy, Run, Shape, Users
+from pamo.policies.base import Arms, Feedback, Policy, Run, Shape, Users
 
 _UCB = "Auer, Cesa-Bianchi & Fischer (2002)"
 _MOSS = "Audibert & Bubeck (2009)"

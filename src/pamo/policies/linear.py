@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, inlined, kernel
 from pamo.estimators import Estimate, Kind
-from pamo.policies.base import Arms, Feedback, Floats, Ints, Policy, Run, Shape, Users, mark_unpulled
+from pamo.policies.base import Arms, Feedback, Policy, Run, Shape, Users, mark_unpulled
 from pamo.streams import uniform
 
 

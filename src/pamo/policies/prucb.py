@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, inlined, kernel
 from pamo.estimators import Estimate, Kind, radius_in_experiments, radius_in_theory, root_log
-from pamo.policies.base import Arms, Feedback, Floats, Ints, Policy, Run, Shape, Users
+from pamo.policies.base import Arms, Feedback, Policy, Run, Shape, Users
 
 _PAPER = "Provably Efficient Multi-Objective Bandit Algorithms under Preference-Centric Customization (AAAI 2026)"
 

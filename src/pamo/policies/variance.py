@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, inlined, kernel
 from pamo.estimators import Estimate, Kind
-from pamo.policies.base import Feedback, Floats, Ints, Policy, Run, Shape, SpreadArms, SpreadUsers
+from pamo.policies.base import Feedback, Policy, Run, Shape, SpreadArms, SpreadUsers
 from pamo.streams import gamma, normal
 
 _BY = "ours; UCB with an estimated variance as in Audibert, Munos & Szepesvári (2009)"

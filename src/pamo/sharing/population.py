@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pamo.arrays import Floats
 from pamo.compiling import count_of, dimensions, inlined, kernel
 from pamo.errors import InputError
 from pamo.sharing.user import (
@@ -19,7 +20,6 @@ from pamo.sharing.user import (
     PLAIN,
     PRIOR_ROUNDS,
     RIDGE,
-    Floats,
     Population,
     noise_of,
     solve_user,

@@ -5,12 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
-
-Floats = npt.NDArray[np.float64]
 
 NOISE, PRIOR_ROUNDS, RIDGE, BIAS_RIDGE, BIAS_MEAN, PLAIN, PAPER, COUNT = range(8)
 """Places in `Population.numbers`."""

@@ -11,10 +11,10 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from tqdm import tqdm
 
 from pamo._version import __version__
+from pamo.arrays import Floats, Ints
 from pamo.compiling import dimensions
 from pamo.environments.base import MOST_CELLS, Environment
 from pamo.environments.protocols import PROTOCOLS
@@ -24,9 +24,6 @@ from pamo.policies.registry import labels, parse
 from pamo.simulation.loop import Records, trial_loop
 from pamo.simulation.result import PolicyResult, Result
 from pamo.simulation.spread import Plan, Spread
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _MAX_SEED = 2**63 - 1
 

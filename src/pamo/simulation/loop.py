@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import compile_for, count_of, dimensions, kernel
 from pamo.environments.base import draw_signature, instance_signature
 from pamo.environments.protocols import ALL, assign
@@ -37,9 +37,6 @@ from pamo.simulation.spread import (
     wide_views,
 )
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Records(NamedTuple):

@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats, Ints
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.policies.base import Policy
 from pamo.simulation.loop import Records
 from pamo.simulation.spread import Plan
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Summary(NamedTuple):

@@ -11,9 +11,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
 from pamo.estimators import Kind, update_ridge
 from pamo.policies.base import Arms, SpreadArms, SpreadUsers, Users
@@ -29,8 +29,6 @@ from pamo.sharing import (
     write_inverse,
 )
 from pamo.statistics import LEAST_SQUARE
-
-Floats = npt.NDArray[np.float64]
 
 _RIDGE, _STATED, _KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
 

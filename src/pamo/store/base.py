@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from pamo.statistics import ArmStatistics, Floats, UserStatistics
+from pamo.arrays import Floats
+from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.store.packing import user_statistics
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pamo.arrays import Floats
 from pamo.compiling import kernel
-from pamo.statistics import LEAST_SQUARE, Floats
+from pamo.statistics import LEAST_SQUARE
 from pamo.store.base import ArmAdded, ArmRetired, Arms, DecisionMade, Event, FeedbackGiven, Setup, UserErased
 from pamo.store.names import ABSENT, Names
 from pamo.store.packing import arm_statistics, arm_width, stated_width, user_width

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pamo.statistics import Floats
+from pamo.arrays import Floats
 from pamo.store.base import Arms, Store
 from pamo.store.fold import Fold
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pamo.arrays import Floats
 from pamo.compiling import kernel
-from pamo.statistics import ArmStatistics, Floats, UserStatistics
+from pamo.statistics import ArmStatistics, UserStatistics
 
 
 @kernel

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from pamo.arrays import Floats
 from pamo.errors import InputError, StoreError
-from pamo.statistics import Floats
 from pamo.store.base import (
     EXPIRES_AFTER,
     ArmAdded,

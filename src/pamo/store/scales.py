@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pamo.statistics import Floats
+from pamo.arrays import Floats
 from pamo.store.base import FeedbackGiven, Setup
 
 

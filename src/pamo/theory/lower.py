@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats
 from pamo.errors import InputError
-from pamo.theory.inputs import Floats, Offers, checked_offers, checked_rounds, checked_tables
+from pamo.theory.inputs import Offers, checked_offers, checked_rounds, checked_tables
 from pamo.theory.paper import TIE, Value
 
 

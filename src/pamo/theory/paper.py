@@ -18,9 +18,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats
 from pamo.errors import InputError
 from pamo.estimators import lemma2_radius
-from pamo.theory.inputs import Floats, Offers, checked_offers, checked_rounds, checked_tables
+from pamo.theory.inputs import Offers, checked_offers, checked_rounds, checked_tables
 
 Value: TypeAlias = float | Floats  # a number for one T, an array for an array of T
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import compile_for, count_of, dimensions, inlined
 from pamo.environments.base import Environment, draw_signature, instance_signature
 from pamo.environments.protocols import ALL, assign
@@ -30,9 +31,6 @@ from pamo.simulation.loop import write_gaps
 from pamo.simulation.spread import PLAN_TYPE, Plan, forget, learn_arm, learn_preference
 from pamo.statistics import LEAST_SQUARE
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 CHUNK = 50
 """Trials that a thread takes at a time: few enough for a bar that moves and for an interrupt that is heeded."""

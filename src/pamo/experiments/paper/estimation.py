@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from pamo.arrays import Floats
 
 TOY: Mapping[str, Any] = {
     "preference": [0.5, 0.5],

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo import environments
+from pamo.arrays import Floats, Ints
 from pamo.environments.base import Environment
 from pamo.experiments.grid import stack
 from pamo.experiments.paper.scaling import (
@@ -30,9 +31,6 @@ from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table, Tables
 from pamo.simulation import PolicyResult, simulate
 from pamo.theory import Gaps, prucb_hp_bound, warm_up_rounds
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 THEOREMS = {PRESCRIBED: "Theorem 1", STATED: "Theorem 2", KNOWN: "Corollary"}
 """The policies that a theorem covers, and which one."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo import environments
+from pamo.arrays import Floats
 from pamo.environments.base import Environment
 from pamo.experiments.paper.theorems import gaps_of, hidden_settings, prescribed
 from pamo.experiments.study import Progress
@@ -16,8 +17,6 @@ from pamo.experiments.tables import Table
 from pamo.policies import Policy, PrucbHp, PrucbKp, PrucbUp
 from pamo.simulation import simulate, summarize
 from pamo.theory import Gaps, prucb_hp_bound, prucb_kp_bound, prucb_up_bound
-
-Floats = npt.NDArray[np.float64]
 
 PRESCRIBED, HIDDEN, STATED, KNOWN = "prucb-hp, Theorem 1's settings", "prucb-hp", "prucb-up", "prucb-kp"
 POLICIES = (PRESCRIBED, HIDDEN, STATED, KNOWN)

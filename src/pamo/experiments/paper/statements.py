@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pamo import environments
+from pamo.arrays import Floats, Ints
 from pamo.estimators import experiments_radius
 from pamo.experiments.grid import stack
 from pamo.experiments.paper.coverage import Seen, watch
@@ -18,9 +18,6 @@ from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table, Tables
 from pamo.policies import PrucbHp
 from pamo.theory import HiddenSettings, lemma3_probability, lemma3_uniform_probability
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 THEORY, EXPERIMENTS = "Theorem 1's settings", "the experiments' settings"
 LEMMA, HALF, SMALL = "ellipsoid, Lemma 2's radius", "ellipsoid, Lemma 2's with R = ½", "ellipsoid, experiments' radius"
