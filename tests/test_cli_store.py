@@ -22,10 +22,10 @@ import pytest
 
 from pamo.cli import main
 from pamo.errors import InputError, StoreError
-from pamo.store import ArmRetired, FeedbackGiven, Objective, Setup, beginning, maintenance, open_store
-from pamo.store.addresses import scrubbed, shown
+from pamo.store import ArmRetired, FeedbackGiven, Objective, Setup, maintenance, open_store, sqlite_file
+from pamo.store.addresses import open_existing, open_reader, scrubbed, shown
 from pamo.store.maintenance import verify
-from pamo.store.reading import open_existing, open_reader
+from pamo.store.postgres import USER_SUMS
 from pamo.store.sqlite_file import own
 from tests.store.model import SETUP
 from tests.store.test_conformance import decision
@@ -169,7 +169,7 @@ def test_verify_lists_what_differs_and_rebuild_sets_it_right(
     url = postgres_url()
     assert run(capsys, "migrate", store, url)[0] == 0
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("UPDATE pamo_user_sums SET sums[1] = 7 WHERE user_id = 'u3'")
+        connection.execute(f"UPDATE {USER_SUMS} SET sums[1] = 7 WHERE user_id = 'u3'")
     for address, part in ((store, "arm B: moments"), (url, "user u3: rounds is [")):
         code, out, _ = run(capsys, "verify", address)
         assert code == 1
@@ -426,7 +426,7 @@ def test_an_interrupt_while_a_store_loads_stops_it(
 
     monkeypatch.setattr("pamo.store.writer.Writer.call", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        beginning.begin_with("new.db", SETUP, many())
+        maintenance._begin("new.db", many())
     assert waiting.is_set()
     assert len(read) < most - 1000
     assert not [name for name in names(folder) if name.startswith("new.db")]
@@ -467,13 +467,13 @@ def test_a_killed_import_leaves_no_store_and_is_done_again(
 def test_a_store_that_somebody_else_begins_meanwhile_stays(
     store: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = beginning._name
+    name = sqlite_file._name
 
     def late(beside: Path, path: Path) -> None:
         path.write_text("somebody else's")
         name(beside, path)
 
-    monkeypatch.setattr(beginning, "_name", late)
+    monkeypatch.setattr(sqlite_file, "_name", late)
     with open_reader(store) as source, pytest.raises(InputError, match="somebody else"):
         maintenance.migrate(source, "new.db")
     assert Path("new.db").read_text() == "somebody else's"

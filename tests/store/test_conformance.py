@@ -25,6 +25,7 @@ from pamo.store import (
     UserErased,
 )
 from pamo.store.maintenance import verify
+from pamo.store.postgres import USER_SUMS
 from tests.store.homes import Home
 from tests.store.model import OBJECTIVES, SETUP, Model, assert_same
 
@@ -500,7 +501,7 @@ def damage(store: Any) -> None:
         store._fold.user_sums.chunks[0][0, 3] += 1e-6
     else:
         with store._link.transaction() as connection:
-            connection.execute("UPDATE pamo_user_sums SET sums[3] = sums[3] + 1e-6")
+            connection.execute(f"UPDATE {USER_SUMS} SET sums[3] = sums[3] + 1e-6")
 
 
 def test_a_closed_store_takes_nothing(home: Home) -> None:

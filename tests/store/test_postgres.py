@@ -18,7 +18,7 @@ import pytest
 from pamo.errors import StoreError
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Outcome, UserErased
 from pamo.store.maintenance import verify
-from pamo.store.postgres import PostgresStore
+from pamo.store.postgres import ARM_SUMS, USER_SUMS, PostgresStore
 from tests.store.model import SETUP, Model
 from tests.store.servers import running_postgres
 from tests.store.test_conformance import decision, feedback
@@ -161,7 +161,7 @@ def test_rows_are_locked_in_one_order(postgres_url: Callable[[], str], monkeypat
                 self.connection = connection
 
             def execute(self, statement: str, bindings: Any = (), **options: Any) -> Any:
-                for table, place in (("pamo_events", 1), ("pamo_user_sums", 0), ("pamo_arm_sums", 1)):
+                for table, place in (("pamo_events", 1), (USER_SUMS, 0), (ARM_SUMS, 1)):
                     if f"INSERT INTO {table}" in statement:
                         locked.append((table, list(bindings[place])))
                 return self.connection.execute(statement, bindings, **options)
@@ -175,7 +175,7 @@ def test_rows_are_locked_in_one_order(postgres_url: Callable[[], str], monkeypat
         store.append_many([decision(n, user=f"u{n}", arms=(names[n - 1],)) for n in (3, 1, 2)])
         receipts = store.append_many([feedback(n) for n in (2, 3, 1)])
         in_order = [("pamo_events", ["d1", "d2", "d3"])]
-        sums = [("pamo_user_sums", ["u1", "u2", "u3"]), ("pamo_arm_sums", ["A", "B", "C"])]
+        sums = [(USER_SUMS, ["u1", "u2", "u3"]), (ARM_SUMS, ["A", "B", "C"])]
         assert locked == in_order + in_order + sums
         kept = {event.decision: number for number, event in store.events() if isinstance(event, FeedbackGiven)}
         assert [receipt.sequence for receipt in receipts] == [kept["d2"], kept["d3"], kept["d1"]]
@@ -214,6 +214,7 @@ def test_a_connection_that_breaks_on_the_way_is_made_again(
 ) -> None:
     with PostgresStore(postgres_url(), SETUP) as store, psycopg.connect(postgres_server, autocommit=True) as killer:
         store.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0)])
+        assert store.arms().ids == ("A", "B")
         for n in range(6):
             for link in (store._link._write, store._link._read):
                 killer.execute("SELECT pg_terminate_backend(%s, 5000)", (link.info.backend_pid,))
@@ -302,7 +303,7 @@ def test_hot_arms_are_spread_over_shards(postgres_url: Callable[[], str]) -> Non
         one.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0)])
         for n, store in enumerate((one, two, one, two)):
             store.append_many([decision(n), feedback(n)])
-        shards = one._link.rows("SELECT shard, sums[1] FROM pamo_arm_sums WHERE arm = 'A' ORDER BY shard")
+        shards = one._link.rows(f"SELECT shard, sums[1] FROM {ARM_SUMS} WHERE arm = 'A' ORDER BY shard")
         assert [pulls for _, pulls in shards] == [2.0, 2.0]
         one._arms.forget()
         assert one.arms().statistics.pulls.tolist() == [4.0, 0.0]

@@ -20,7 +20,6 @@ from pamo.errors import StoreError
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Objective, Outcome, Setup, UserErased, open_store
 from pamo.store.maintenance import verify
 from pamo.store.sqlite import SqliteStore
-from pamo.store.sqlite_file import OF_USER
 from tests.documents import ROOT
 from tests.store.model import SETUP, Model
 from tests.store.test_conformance import WEIGHTS, decision, feedback
@@ -294,7 +293,7 @@ def test_a_user_is_found_by_the_index_over_decisions_alone(tmp_path: Path) -> No
         indexes = {name for (name,) in store._rows("SELECT name FROM sqlite_schema WHERE type = 'index'", ())}
         assert "decisions_user" in indexes
         assert "events_user" not in indexes
-        plan = " ".join(row[-1] for row in store._rows(f"EXPLAIN QUERY PLAN {OF_USER}", ("ann",)))
+        plan = " ".join(row[-1] for row in store._rows(f"EXPLAIN QUERY PLAN {SqliteStore._ask.of_user}", ("ann",)))
         assert "USING INDEX decisions_user" in plan
         assert "SCAN" not in plan
 

@@ -19,7 +19,7 @@ from pamo.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from pamo.store.base import Objective
-    from pamo.store.overview import Overview
+    from pamo.store.maintenance import Overview
 
 _BAR = "{desc}: {percentage:3.0f} %|{bar}| {n_fmt} of {total_fmt} events, {elapsed} gone, {remaining} left"
 _SHOWN = 20
@@ -165,9 +165,8 @@ def _quietly(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse
 
 
 def _show(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import is_postgres, shown
-    from pamo.store.overview import overview
-    from pamo.store.reading import open_reader
+    from pamo.store.addresses import is_postgres, open_reader, shown
+    from pamo.store.maintenance import overview
 
     with open_reader(options.store, alone=False) as store:
         found = overview(store)
@@ -180,9 +179,8 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import is_postgres, shown
+    from pamo.store.addresses import is_postgres, open_reader, shown
     from pamo.store.maintenance import verify
-    from pamo.store.reading import open_reader
 
     name = shown(options.store)
     with open_reader(options.store) as store:
@@ -222,8 +220,7 @@ def _print_differences(name: str, wrong: list[str]) -> None:
 
 
 def _rebuild(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import shown
-    from pamo.store.reading import open_existing
+    from pamo.store.addresses import open_existing, shown
 
     with waiting("rebuild"), open_existing(options.store) as store:
         store.rebuild()
@@ -234,9 +231,8 @@ def _rebuild(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import shown
+    from pamo.store.addresses import open_reader, shown
     from pamo.store.maintenance import export
-    from pamo.store.reading import open_reader
 
     check_target("FILE", options.file, (".parquet",))
     with open_reader(options.store) as store, _bar("export", sum(store.kinds().values())) as told:
@@ -262,9 +258,8 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _migrate(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import is_postgres, shown
+    from pamo.store.addresses import is_postgres, open_reader, shown
     from pamo.store.maintenance import migrate
-    from pamo.store.reading import open_reader
 
     names = options.source, options.target
     if len({name if is_postgres(name) else str(Path(name).resolve()) for name in names}) == 1:

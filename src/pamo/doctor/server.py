@@ -36,7 +36,7 @@ def look_at_server(url: str, *, seconds: float, announce: Announce) -> Iterator[
     """Yield how the server at an address is; nothing but a note in its log is written."""
     announce("connecting to PostgreSQL")
     try:
-        from pamo.store.postgres_reading import connect, psycopg
+        from pamo.store.postgres_link import connect, psycopg
 
         with connect(url, autocommit=True) as connection:
             try:

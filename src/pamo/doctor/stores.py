@@ -11,8 +11,8 @@ from pamo.errors import InUseError, PamoError, StoreError
 from pamo.store.addresses import scrubbed, shown
 
 if TYPE_CHECKING:
-    from pamo.store.reading import Reader
-    from pamo.store.sqlite_reading import SqliteReader
+    from pamo.store.base import Reader
+    from pamo.store.sqlite import SqliteReader
 
 GROUP = "store"
 
@@ -23,7 +23,7 @@ def look_at_store(address: str | Path, *, quick: bool, announce: Announce) -> It
     reader, in_use = None, False
     try:
         # Imported here: without the extra that the store needs there is a sentence, and the other checks go on.
-        from pamo.store.reading import open_reader
+        from pamo.store.addresses import open_reader
 
         try:
             reader = open_reader(address)
@@ -37,7 +37,7 @@ def look_at_store(address: str | Path, *, quick: bool, announce: Announce) -> It
 
 
 def _looked_at(reader: Reader, name: str, *, in_use: bool, quick: bool, announce: Announce) -> Iterator[Check]:
-    from pamo.store.sqlite_reading import SqliteReader
+    from pamo.store.sqlite import SqliteReader
 
     try:
         kinds = reader.kinds()

@@ -1,5 +1,6 @@
 """The durable journal, and the sums that are its fold. `open_store` opens one by its address."""
 
+from pamo.store.addresses import open_store
 from pamo.store.base import (
     ArmAdded,
     ArmRetired,
@@ -16,7 +17,6 @@ from pamo.store.base import (
     UserErased,
 )
 from pamo.store.memory import MemoryStore
-from pamo.store.opening import open_store
 
 __all__ = [
     "ArmAdded",

@@ -1,36 +1,123 @@
-"""Addresses of stores: which kind they name, and how they are shown without their passwords."""
+"""Addresses of stores: which kind each names, how it is opened, and how it is shown without its password."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from pamo.errors import InputError, PamoError
+from pamo.store.base import EXPIRES_AFTER, Reader, Setup, Store
 
 HIDDEN = "…"
 _QUERY = re.compile(r"([?&](?:ssl)?password=)([^&]*)", re.IGNORECASE)
 
 
-def is_postgres(address: str | Path) -> bool:
-    """Tell whether an address names a PostgreSQL database.
+class Kind(NamedTuple):
+    """A kind of store: one row of `KINDS`. Its module is imported when one is opened, and not before.
 
-    >>> is_postgres("postgresql://localhost/pamo"), is_postgres("pamo.db")
-    (True, False)
+    pattern: what its addresses match. written: how a sentence writes such an address. reader: the class that reads it
+    and changes nothing; None where nothing is left to be read once the process is gone.
     """
+
+    name: str
+    pattern: str
+    written: str
+    module: str
+    store: str
+    reader: str | None
+
+    def load(self, name: str) -> Any:
+        """Return the class of that name."""
+        return getattr(import_module(self.module), name)
+
+
+KINDS = (
+    Kind("memory", "memory:", "memory:", "pamo.store.memory", "MemoryStore", None),
+    Kind("SQLite", "(?!.*://).+", "the path of a file", "pamo.store.sqlite", "SqliteStore", "SqliteReader"),
+    Kind(
+        "PostgreSQL",
+        "postgres(ql)?://.*",
+        "postgresql://…",
+        "pamo.store.postgres",
+        "PostgresStore",
+        "PostgresReader",
+    ),
+)
+
+
+def kind_of(address: str | Path, *, lasting: bool = False) -> Kind:
+    """Return the kind of store that an address names; lasting: only one that outlives its process.
+
+    >>> kind_of("postgresql://localhost/pamo").name, kind_of("pamo.db").name
+    ('PostgreSQL', 'SQLite')
+    """
+    text = str(address)
+    found = next((kind for kind in KINDS if re.fullmatch(kind.pattern, text, re.DOTALL)), None)
+    written = [kind.written for kind in KINDS if kind.reader or not lasting]
+    choice = f"{', '.join(written[:-1])} or {written[-1]}"
+    if found is None:
+        raise InputError(f"expected {choice} as a store's address, got {shown(text)!r}")
+    if lasting and found.reader is None:
+        raise InputError(f"a store in {found.name} is gone with its process: give {choice}")
+    return found
+
+
+def is_postgres(address: str | Path) -> bool:
+    """Tell whether an address names a PostgreSQL database."""
     return str(address).startswith(("postgresql://", "postgres://"))
 
 
 def file_of(address: str | Path) -> Path:
     """Return the path that an address names; raise `InputError` where it is not one of a file."""
-    text = str(address)
-    if text == "memory:":
-        raise InputError("a store in memory is gone with its process: give the path of a SQLite file or postgresql://…")
-    if "://" in text or not text:
-        raise InputError(f"expected the path of a SQLite file or postgresql://… as a store's address, got {text!r}")
-    return Path(text)
+    kind_of(address, lasting=True)
+    return Path(address)
+
+
+def open_store(address: str | Path, setup: Setup | None = None, *, expires_after: float = EXPIRES_AFTER) -> Store:
+    """Open the store at an address, or begin it there with the objectives of `setup`.
+
+    address: "memory:", the path of a SQLite file, or "postgresql://…". setup: needed for a new store; for an
+    old one it may be given, and must be the same. expires_after: seconds for which a decision takes feedback.
+
+    >>> from pamo.store import Objective, Setup
+    >>> with open_store("memory:", Setup((Objective("taste", 1, 5),))) as store:
+    ...     store.pending()
+    0
+    """
+    kind = kind_of(address)
+    store: type[Store] = kind.load(kind.store)
+    return store.at(str(address), setup, expires_after)
+
+
+def open_reader(address: str | Path, *, alone: bool = True) -> Reader:
+    """Open the store at an address to read it; one that is not there is an `InputError`, and is not begun.
+
+    alone: whether to keep other processes from a SQLite store meanwhile; if one has it, that is an `InUseError`.
+    Without it, be quick: meanwhile the process that writes cannot shorten its log. PostgreSQL needs no such care.
+    """
+    kind = kind_of(address, lasting=True)
+    reader: type[Reader] = kind.load(kind.reader or "")
+    return reader.of(str(address), alone=alone)
+
+
+def open_existing(address: str | Path) -> Store:
+    """Open the store at an address to work on it; one that is not there is an `InputError`, and is not begun."""
+    open_reader(address).close()
+    return open_store(address)
+
+
+@contextlib.contextmanager
+def begun(address: str | Path, setup: Setup) -> Iterator[Store]:
+    """Yield the store at an address, begun where there is none; that one is gone again if the block fails."""
+    kind = kind_of(address, lasting=True)
+    store: type[Store] = kind.load(kind.store)
+    with store.begun(str(address), setup) as new:
+        yield new
 
 
 def shown(address: str | Path) -> str:
@@ -73,9 +160,9 @@ def without_passwords(*addresses: str | Path) -> Iterator[None]:
 
 
 def _secrets(address: str) -> Iterator[str]:
-    if not is_postgres(address):
+    _, separator, rest = address.partition("://")
+    if not separator:
         return
-    _, _, rest = address.partition("://")
     passwords = [rest.rpartition("@")[0].partition(":")[2], *(found[2] for found in _QUERY.finditer(address))]
     for password in passwords:
         # One that was not quoted falls to pieces when the address is read, and an error shows one of them.

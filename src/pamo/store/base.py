@@ -6,19 +6,22 @@ holds raw values as they came; the sums are its fold, normalised by the objectiv
 
 from __future__ import annotations
 
+import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from pamo.arrays import Floats
+from pamo.errors import StoreError
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.store.packing import user_statistics
 
@@ -170,6 +173,12 @@ class Made(NamedTuple):
     feedback: FeedbackGiven | None
 
 
+ArmState = tuple[str, bool]
+"""An arm's name, and whether it is active."""
+
+_versions = itertools.count(1)
+
+
 @dataclass(slots=True, frozen=True)
 class Arms:
     """The arms, a row each: ids, names for display, whether they are active, and their sums.
@@ -185,6 +194,18 @@ class Arms:
     statistics: ArmStatistics
     version: int = field(compare=False, default=0)
 
+    @classmethod
+    def of(cls, states: Mapping[str, ArmState], statistics: ArmStatistics) -> Self:
+        """Return the arms of these states, in their order, under a version of their own."""
+        ids = tuple(states)
+        names = tuple([name for name, _ in states.values()])
+        active = np.array([on for _, on in states.values()], dtype=bool)
+        return cls(ids, names, active, dict(zip(ids, range(len(ids)), strict=True)), statistics, next(_versions))
+
+
+CLOSED = "this store is closed"
+NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
+
 
 class Store(ABC):
     """A durable journal, and the sums that are its fold.
@@ -199,6 +220,16 @@ class Store(ABC):
     """Whether reading sums may wait for a network."""
     lock: threading.RLock
     """Held while the sums change: hold it to read `arms().statistics` undisturbed."""
+
+    @classmethod
+    @abstractmethod
+    def at(cls, address: str, setup: Setup | None, expires_after: float) -> Self:
+        """Open the store at an address, or begin it there; `open_store` says what these are."""
+
+    @classmethod
+    def begun(cls, address: str, setup: Setup) -> AbstractContextManager[Self]:
+        """Yield the store at an address, begun where there is none; that one is gone again if the block fails."""
+        raise NotImplementedError  # of a store that is gone with its process
 
     @abstractmethod
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
@@ -341,3 +372,36 @@ class Store(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Reader(Store):
+    """A store that is read and not changed: its journal and sums are of one moment, whoever writes meanwhile."""
+
+    inspects = False
+    """Whether `damage` looks for any."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, address: str, *, alone: bool) -> Reader:
+        """Open what there is at an address; `open_reader` says what alone is."""
+
+    @abstractmethod
+    def kinds(self) -> dict[str, int]:
+        """Return how many events there are of each kind."""
+
+    @abstractmethod
+    def last(self) -> Event | None:
+        """Return the last event of the journal."""
+
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes that its parts take on the disk."""
+
+    @abstractmethod
+    def damage(self, *, quick: bool = False) -> list[str]:
+        """Return what the database finds broken in its own files; quick: without comparing indexes with tables."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise StoreError("this store was opened to be read only: open it with `open_store` to write to it")
+
+    submit_many = snapshot = rebuild = load = _refuse

@@ -46,16 +46,16 @@ class _Decision(msgspec.Struct, omit_defaults=True):
     at: float
     offer: tuple[str, ...] | None = None
     k: int = 1
-    preference: dict[str, float] | None = None
+    preference: Mapping[str, float] | None = None
     explanation: dict[str, Any] | None = None
 
 
 class _Feedback(msgspec.Struct, omit_defaults=True):
     arm: str
-    rewards: dict[str, float]
+    rewards: Mapping[str, float]
     at: float
     overall: float | None = None
-    preference: dict[str, float] | None = None
+    preference: Mapping[str, float] | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -72,19 +72,17 @@ _DECODERS: dict[str, Any] = {
 def encode(event: Event) -> Row:
     """Return the event as a row."""
     if type(event) is FeedbackGiven:
-        feedback = _Feedback(
-            event.arm or "", _floats(event.rewards) or {}, float(event.at), event.overall, _floats(event.preference)
-        )
+        feedback = _Feedback(event.arm or "", event.rewards, event.at, event.overall, event.preference)
         return Row(FEEDBACK, event.decision, event.user, None, _encode(feedback).decode())
     if type(event) is DecisionMade:
         decision = _Decision(
             event.arms,
             event.propensity,
             event.policy,
-            float(event.at),
+            event.at,
             event.offer,
             event.k,
-            _floats(event.preference),
+            event.preference,
             None if event.explanation is None else dict(event.explanation),
         )
         return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
@@ -137,8 +135,3 @@ def to_json(value: Any) -> str:
 
 
 _KINDS: dict[type, str] = {Setup: SETUP, ArmAdded: ARM_ADDED, ArmRetired: ARM_RETIRED, UserErased: USER_ERASED}
-
-
-def _floats(values: Mapping[str, float] | None) -> dict[str, float] | None:
-    """Return plain floats: whole numbers and NumPy's would be written otherwise, or not at all."""
-    return None if values is None else {name: float(value) for name, value in values.items()}

@@ -1,9 +1,10 @@
-"""Looking after a store: compare its sums with its journal, and carry journals from one store to another."""
+"""Looking after a store: what it holds, whether its sums are its journal's, and journals carried to other stores."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
@@ -15,8 +16,8 @@ import numpy as np
 from pamo._version import __version__
 from pamo.errors import InputError, StoreError, missing_extra
 from pamo.statistics import ArmStatistics, UserStatistics
-from pamo.store.base import FORMAT, Event, Setup, Store
-from pamo.store.beginning import begin_with
+from pamo.store.addresses import begun, shown
+from pamo.store.base import FORMAT, Event, Objective, Reader, Setup, Store
 from pamo.store.fold import Fold
 from pamo.store.packing import user_statistics
 
@@ -27,6 +28,59 @@ PAGE = 10_000
 
 Progress = Callable[[int], object]
 """Is told now and then how many more events were done."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The objectives of a store, and how much there is of everything else.
+
+    kinds: events by kind. pending: decisions without feedback. sizes: bytes on the disk by part. last_at: the time of
+    the last event, in seconds since 1970; None where there is none but the objectives.
+    """
+
+    format: int
+    objectives: tuple[Objective, ...]
+    overall: Objective
+    active_arms: int
+    retired_arms: int
+    users: int
+    kinds: dict[str, int]
+    pending: int
+    sizes: dict[str, int]
+    last_at: float | None
+
+    @property
+    def events(self) -> int:
+        """All events of the journal, the objectives among them."""
+        return sum(self.kinds.values())
+
+    @property
+    def decisions(self) -> int:
+        """The decisions that were made."""
+        return self.kinds.get("decision", 0)
+
+    @property
+    def feedbacks(self) -> int:
+        """The feedbacks that were given."""
+        return self.kinds.get("feedback", 0)
+
+
+def overview(store: Reader) -> Overview:
+    """Return what there is."""
+    arms, last = store.arms(), store.last()
+    active = int(arms.active.sum())
+    return Overview(
+        format=store.setup.format,
+        objectives=store.setup.objectives,
+        overall=store.setup.overall,
+        active_arms=active,
+        retired_arms=len(arms.ids) - active,
+        users=store.count_users(),
+        kinds=store.kinds(),
+        pending=store.pending(),
+        sizes=store.sizes(),
+        last_at=None if last is None or isinstance(last, Setup) else last.at,
+    )
 
 
 @dataclass(frozen=True)
@@ -171,15 +225,30 @@ def _told(events: Iterator[tuple[int, Event]], progress: Progress | None) -> Ite
 
 
 def _begin(address: str | Path, events: Iterator[tuple[int, Event]]) -> int:
+    """Fill the store at an address, which is begun where there is none, with a journal; return the number of events."""
     sequence, setup = next(events, (0, None))
     if not isinstance(setup, Setup):
         raise InputError("expected a journal that begins with its objectives, got one that does not: was it cut?")
+    stopped = threading.Event()
 
     def whole() -> Iterator[tuple[int, Event]]:
         yield sequence, setup
-        yield from events
+        for item in events:
+            if stopped.is_set():
+                raise StoreError("interrupted")
+            yield item
 
-    return begin_with(address, setup, whole())
+    with begun(address, setup) as store:
+        if next(islice(store.events(), 1, None), None) is not None:
+            raise InputError(
+                f"expected an empty store, or none, to take a journal over into, got one with events at "
+                f"{shown(address)}: give another address"
+            )
+        try:
+            return store.load(whole())
+        except BaseException:
+            stopped.set()  # the store's own thread may be at it still, when this one was interrupted
+            raise
 
 
 def _exported(path: Path) -> Iterator[tuple[int, Event]]:

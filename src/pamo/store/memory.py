@@ -5,10 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from typing import Self
 
 from pamo.errors import InputError, StoreError
 from pamo.store.base import (
+    CLOSED,
     EXPIRES_AFTER,
+    NOT_EMPTY,
+    ArmState,
     DecisionMade,
     Event,
     FeedbackGiven,
@@ -20,8 +24,8 @@ from pamo.store.base import (
 )
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
-from pamo.store.ledger import Ledger
-from pamo.store.rules import NOT_EMPTY, Checker, check_setup, redacted
+from pamo.store.ledger import Ledger, nobody
+from pamo.store.rules import Checker, plain_setup, redacted
 
 _OF_USERS = (DecisionMade, FeedbackGiven)
 
@@ -43,20 +47,27 @@ class MemoryStore(FoldedStore):
     """
 
     def __init__(self, setup: Setup, *, expires_after: float = EXPIRES_AFTER) -> None:
-        check_setup(setup)
-        self.setup = setup
+        self.setup = plain_setup(setup)
         self.lock = threading.RLock()
-        self._checker = Checker(setup)
+        self._checker = Checker(self.setup)
         self._expires_after = expires_after
         self._closed = False
         self._start()
-        self._record(setup)
+        self._record(self.setup)
+
+    @classmethod
+    def at(cls, address: str, setup: Setup | None, expires_after: float) -> Self:
+        """Begin a store."""
+        if setup is None:
+            raise InputError("a store in memory is always new, and a new store needs its objectives: pass a setup")
+        return cls(setup, expires_after=expires_after)
 
     def _start(self) -> None:
         self._journal: list[Event] = []
         self._places: dict[str, list[int]] = {}  # of each user's events in the journal
         self._fold = Fold(self.setup)
-        self._ledger = Ledger(self._fold.scales, self._expires_after, {})
+        arms: dict[str, ArmState] = {}
+        self._ledger = Ledger(self._fold.scales, self._expires_after, arms, changed=arms)
 
     def _record(self, event: Event) -> None:
         if isinstance(event, _OF_USERS) and event.user is not None:
@@ -66,22 +77,21 @@ class MemoryStore(FoldedStore):
 
     def append(self, event: Event) -> Receipt:
         """Record one event."""
-        self._checker.check(event)
+        event = self._checker.check(event)
         with self.lock:
             return self._take(event)
 
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
         """Record events; the receipts are there at once."""
-        for event in events:
-            self._checker.check(event)
+        checked = [self._checker.check(event) for event in events]
         done: Future[list[Receipt]] = Future()
         with self.lock:
-            done.set_result([self._take(event) for event in events])
+            done.set_result([self._take(event) for event in checked])
         return done
 
     def _take(self, event: Event) -> Receipt:
         if self._closed:
-            raise StoreError("this store is closed")
+            raise StoreError(CLOSED)
         if isinstance(event, UserErased):
             return self._erase(event)
         receipt, record = self._ledger.take(event, len(self._journal) + 1)
@@ -92,7 +102,7 @@ class MemoryStore(FoldedStore):
     def _erase(self, event: UserErased) -> Receipt:
         places = self._places.pop(event.user or "", None)
         if places is None:
-            return Receipt(Outcome.UNKNOWN, reason=f"there is no user {event.user!r}")
+            return nobody(event)
         for place in places:
             old = self._journal[place]
             assert isinstance(old, DecisionMade | FeedbackGiven)
@@ -148,7 +158,7 @@ class MemoryStore(FoldedStore):
 
     def trouble(self) -> str | None:
         """Return whether the store is closed."""
-        return "this store is closed" if self._closed else None
+        return CLOSED if self._closed else None
 
     def snapshot(self) -> None:
         """Do nothing: there is nowhere to keep it."""
@@ -170,7 +180,7 @@ class MemoryStore(FoldedStore):
             for _, event in events:
                 self._record(event)
             self._ledger.fill(self.events())
-            self._ledger.arms.update(self._fold.arm_states)
+            self._ledger.changed.update(self._fold.arm_states)
             return len(self._journal)
 
     def close(self, *, snapshot: bool = True) -> None:

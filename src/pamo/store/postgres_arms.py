@@ -6,31 +6,35 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pamo.store.base import Arms, DecisionMade, Event
-from pamo.store.fold import Fold, new_version
+from pamo.store.base import ArmAdded, ArmRetired, Arms, ArmState, DecisionMade, Event
+from pamo.store.fold import Fold
 from pamo.store.packing import arm_statistics, arm_width
-from pamo.store.postgres_tables import ARMS
-
-SUMS = "SELECT arm, sums FROM pamo_arm_sums"
 
 
 class ArmCache:
-    """The arms as last read. The table is replaced, never changed, so that whoever has one may keep reading it."""
+    """The arms as last read. The table is replaced, never changed, so that whoever has one may keep reading it.
 
-    def __init__(self, objectives: int, refresh: float) -> None:
+    arms, sums: the statements that read the arms' states and their sums.
+    """
+
+    def __init__(self, objectives: int, refresh: float, *, arms: str, sums: str) -> None:
         self._objectives = objectives
         self._refresh = refresh
+        self._statements = arms, sums
         self._lock = threading.RLock()
         self._read_at = -math.inf
-        self._states: dict[str, tuple[str, bool]] = {}
         self._block: Any = None
         self._table: Arms | None = None
-        self._added: tuple[Fold, dict[str, tuple[str, bool]] | None] | None = None
+        self._added: tuple[Fold, dict[str, ArmState]] | None = None
+        self._learned = False
+        self.states: dict[str, ArmState] = {}
+        """The arms' names and whether they are active: newer than the table where some were learned meanwhile."""
 
     def table(self, rows: Callable[[str], list[Any]]) -> Arms:
         """Return the arms, read by `rows` where the copy is too old."""
@@ -39,7 +43,7 @@ class ArmCache:
             return table
         with self._lock:
             if self._table is None or time.monotonic() - self._read_at >= self._refresh:
-                self._set(rows(ARMS), rows(SUMS))
+                self._set(*map(rows, self._statements))
             assert self._table is not None
             return self._table
 
@@ -47,17 +51,18 @@ class ArmCache:
         """Have the arms read anew next time."""
         self._read_at = -math.inf
 
-    def read(self, connection: Any) -> None:
-        """Read the arms within a transaction."""
-        self._set(connection.execute(ARMS).fetchall(), connection.execute(SUMS, binary=True).fetchall())
+    def unsure(self, events: Sequence[Event]) -> list[str]:
+        """Return the arms that are to be changed, and those that were chosen and are not in the copy."""
+        arms = {arm for event in events if type(event) is DecisionMade for arm in event.arms if arm not in self.states}
+        return sorted(arms.union(event.arm for event in events if isinstance(event, ArmAdded | ArmRetired)))
 
-    def states(self) -> dict[str, tuple[str, bool]]:
-        """Return the arms' names and whether they are active."""
-        return dict(self._states)
-
-    def knows(self, events: Sequence[Event]) -> bool:
-        """Tell whether all arms that were chosen are in the copy."""
-        return all(arm in self._states for event in events if type(event) is DecisionMade for arm in event.arms)
+    def learn(self, arms: Iterable[tuple[str, str, bool]]) -> None:
+        """Take in how some arms stand, and have the whole table read when it is asked for."""
+        for arm, name, active in arms:
+            if self.states.get(arm) != (name, active):
+                self.states[arm] = (name, active)
+                self._learned = True
+                self.forget()
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -71,44 +76,33 @@ class ArmCache:
             if self._added is not None:
                 self._take_in(*self._added)
 
-    def committing(self, fold: Fold, states: dict[str, tuple[str, bool]] | None) -> None:
-        """Note what the transaction adds, and how the arms stand after it if it changes them."""
-        self._added = (fold, states)
+    def committing(self, fold: Fold, changed: dict[str, ArmState]) -> None:
+        """Note what the transaction adds, and the arms that it changes."""
+        self._added = fold, changed
 
-    def _take_in(self, fold: Fold, states: dict[str, tuple[str, bool]] | None) -> None:
-        if self._table is None:
-            return  # nothing was read yet, and what will be read holds it
-        block = np.concatenate([self._block, np.zeros((len(states or self._states) - len(self._block), self._width))])
-        rows = {arm: row for row, arm in enumerate(states or self._states)}
+    def _take_in(self, fold: Fold, changed: dict[str, ArmState]) -> None:
+        self.learn((arm, *state) for arm, state in changed.items())
+        if self._table is None or self._read_at == -math.inf:
+            return  # what will be read holds it
+        block, rows = self._block.copy(), self._table.rows
         for arm, row in fold.arm_rows.items():
             if arm in rows:
                 block[rows[arm]] += fold.block[row]
-        self._put(states or self._states, block)
+        self._put(block)
 
     def _set(self, arms: list[Any], sums: list[Any]) -> None:
         states = {arm: (name, active) for arm, name, active in arms}
-        rows = {arm: row for row, arm in enumerate(states)}
-        block = np.zeros((len(states), self._width))
+        block = np.zeros((len(states), arm_width(self._objectives)))
+        if self._table is None or self._learned or states != self.states:
+            self._table, self.states = Arms.of(states, arm_statistics(block, self._objectives)), states
+            self._learned = False
+        rows = self._table.rows
         for arm, numbers in sums:
             if arm in rows:  # one that was added between the two readings comes with the next
                 block[rows[arm]] += numbers
-        self._put(states, block)
+        self._put(block)
         self._read_at = time.monotonic()
 
-    def _put(self, states: dict[str, tuple[str, bool]], block: Any) -> None:
-        old = self._table
-        version = old.version if old is not None and states == self._states else new_version()
-        names, active = zip(*states.values(), strict=True) if states else ((), ())
-        self._table = Arms(
-            tuple(states),
-            names,
-            np.array(active, dtype=bool),
-            {arm: row for row, arm in enumerate(states)},
-            arm_statistics(block, self._objectives),
-            version,
-        )
-        self._states, self._block = states, block
-
-    @property
-    def _width(self) -> int:
-        return arm_width(self._objectives)
+    def _put(self, block: Any) -> None:
+        assert self._table is not None
+        self._table, self._block = replace(self._table, statistics=arm_statistics(block, self._objectives)), block

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from pamo.errors import StoreError, missing_extra
-from pamo.store.addresses import scrubbed
-from pamo.store.postgres_tables import LOCK
+from pamo.store.addresses import scrubbed, shown
+from pamo.store.base import CLOSED
 
 try:
     import psycopg
@@ -18,9 +18,23 @@ try:
 except ImportError:
     raise missing_extra("the PostgreSQL store", "psycopg", "postgres") from None
 
-__all__ = ["Link", "LostError", "psycopg"]
+__all__ = ["Link", "LostError", "Still", "connect", "psycopg"]
+
+LOCK = 0x50414D4F
+"""Of the advisory lock: workers that append share it, and what changes more than it adds (an erasure) has it alone."""
+
+CONNECT_SECONDS = 10
 
 Result = TypeVar("Result")
+
+
+def connect(url: str, **options: Any) -> Any:
+    """Return a connection, or raise `StoreError` at once: who looks after a store need not wait for a server."""
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(url)
+        return psycopg.connect(url, connect_timeout=given.get("connect_timeout") or CONNECT_SECONDS, **options)
+    except psycopg.Error as error:
+        raise StoreError(f"could not connect to {shown(url)}: {scrubbed(str(error), url)}") from None
 
 
 class LostError(Exception):
@@ -31,6 +45,7 @@ class Link:
     """One connection to write, used by one thread, and one to read, used by any."""
 
     def __init__(self, url: str, patience: float) -> None:
+        self.name = shown(url)
         self._url = url
         self._patience = patience
         self._closed = False
@@ -65,12 +80,12 @@ class Link:
             self._write.execute(f"SELECT pg_advisory_xact_lock{'' if alone else '_shared'}(%s)", (LOCK,))
             yield self._write
 
-    def rows(self, statement: str, bindings: tuple[Any, ...] = (), patience: float | None = None) -> list[Any]:
+    def rows(self, statement: str, bindings: Sequence[Any] = (), patience: float | None = None) -> list[Any]:
         """Return what a query gives."""
 
         def attempt() -> list[Any]:
             if self._closed:
-                raise StoreError("this store is closed")
+                raise StoreError(CLOSED)
             with self._reading:
                 if self._read is None or self._read.closed:
                     self._read = self._connect()
@@ -96,3 +111,16 @@ class Link:
         if connection.execute("SHOW synchronous_commit").fetchone() == ("off",):
             connection.execute("SET synchronous_commit = on")  # an acknowledgement means that it is on the disk
         return connection
+
+
+class Still(Link):
+    """One connection with one transaction, which sees the database as it was at its first question."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, patience=0.0)
+        self._read = connect(url)
+        self._read.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        self._read.read_only = True
+
+    def _connect(self) -> Any:
+        raise StoreError("the connection to PostgreSQL broke, and what it had seen is gone: try again")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 from pamo.errors import InputError
@@ -28,8 +30,6 @@ from pamo.store.base import (
 
 LONGEST = 256
 """Characters of the longest id, name or key."""
-
-NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
 
 LARGEST = sys.float_info.max
 
@@ -66,6 +66,31 @@ def check_setup(setup: Setup) -> None:
         raise InputError(f"expected objectives of different names, none of them 'overall', got {', '.join(names)}")
 
 
+def plain_setup(setup: Setup) -> Setup:
+    """Return the objectives with plain floats for their scales; raise `InputError` unless they can be learned."""
+    overall, *objectives = (
+        replace(one, low=_plain(one.low), high=_plain(one.high)) for one in (setup.overall, *setup.objectives)
+    )
+    plain = replace(setup, objectives=tuple(objectives), overall=overall)
+    check_setup(plain)
+    return plain
+
+
+def described(setup: Setup) -> str:
+    """Return the objectives as people write them.
+
+    >>> described(Setup((Objective("price", 0, 500, lower_is_better=True), Objective("taste", 1, 5))))
+    'price: 0..500, lower is better; taste: 1..5; overall: 0..1'
+    """
+    return "; ".join(scale(one) for one in (*setup.objectives, setup.overall))
+
+
+def scale(one: Objective) -> str:
+    """Return an objective as people write it."""
+    low, high = (f"{end:g}" if float(f"{end:g}") == end else repr(end) for end in (one.low, one.high))
+    return f"{one.name}: {low}..{high}{', lower is better' if one.lower_is_better else ''}"
+
+
 def check_text(value: Any, what: str, field: str) -> None:
     """Raise `InputError` unless this may be an id, a name or a key."""
     if type(value) is str and 0 < len(value) <= LONGEST:
@@ -87,29 +112,30 @@ class Checker:
         self._objectives = {objective.name: objective for objective in setup.objectives}
         self._bounds = {objective.name: (objective.low, objective.high) for objective in setup.objectives}
 
-    def check(self, event: Event) -> None:
-        """Raise `InputError` unless the event could be recorded."""
+    def check(self, event: Event) -> Event:
+        """Return the event, its numbers plain floats; raise `InputError` unless it could be recorded."""
         if type(event) is FeedbackGiven:
-            self._check_feedback(event)
-        elif type(event) is DecisionMade:
-            self._check_decision(event)
-        elif isinstance(event, Setup):
+            return self._check_feedback(event)
+        if type(event) is DecisionMade:
+            return self._check_decision(event)
+        if isinstance(event, Setup):
             if event != self._setup:
                 raise InputError(
                     "the objectives of a journal are declared once, in its first event: start another store"
                 )
-        elif isinstance(event, ArmAdded | ArmRetired | UserErased):
-            _check_time(event.at)
-            if isinstance(event, UserErased):
-                check_text(event.user, "a user", "user")
-            else:
-                check_text(event.arm, "an arm", "arm")
-            if isinstance(event, ArmAdded):
-                check_text(event.name, "an arm's name", "name")
-        else:
+            return event
+        if not isinstance(event, ArmAdded | ArmRetired | UserErased):
             raise InputError(f"expected an event of the journal, got {event!r}")
+        _check_time(event.at)
+        if isinstance(event, UserErased):
+            check_text(event.user, "a user", "user")
+        else:
+            check_text(event.arm, "an arm", "arm")
+        if isinstance(event, ArmAdded):
+            check_text(event.name, "an arm's name", "name")
+        return event if type(event.at) is float else replace(event, at=float(event.at))
 
-    def _check_decision(self, event: DecisionMade) -> None:
+    def _check_decision(self, event: DecisionMade) -> DecisionMade:
         check_text(event.id, "a decision's id", "id")
         check_text(event.user, "a user", "user")
         _check_time(event.at)
@@ -119,18 +145,30 @@ class Checker:
             raise InputError(f"expected at least one chosen arm in decision {event.id}, got none")
         for arm in event.arms:
             check_text(arm, "an arm", "arms")
+        plain = type(event.at) is float and type(event.propensity) is float and type(event.k) is int
         if event.preference is not None:
-            self._check_preference(event.preference)
+            plain = self._check_preference(event.preference) and plain
+        if plain:
+            return event
+        return replace(
+            event,
+            at=float(event.at),
+            propensity=_plain(event.propensity),
+            k=int(event.k),
+            preference=_floats(event.preference),
+        )
 
-    def _check_feedback(self, event: FeedbackGiven) -> None:
+    def _check_feedback(self, event: FeedbackGiven) -> FeedbackGiven:
         check_text(event.decision, "a decision's id", "id")
         _check_time(event.at)
         bounds = self._bounds
+        plain = type(event.at) is float and type(event.rewards) is dict
         try:
             for name, value in event.rewards.items():
                 low, high = bounds[name]
                 if type(value) is not float or not low <= value <= high:  # the usual number is done with; NaN is not
                     _check_score(self._objectives[name], value, f"rewards.{name}")
+                    plain = False
         except KeyError as error:
             known = ", ".join(bounds)
             raise InputError(f"unknown objective {error!s:.80} in rewards; known: {known}", "rewards") from None
@@ -138,26 +176,40 @@ class Checker:
             raise InputError(f"expected rewards by objective, got {event.rewards!r:.80}", "rewards") from None
         if event.overall is not None:
             _check_score(self._setup.overall, event.overall, "overall")
+            plain = plain and type(event.overall) is float
         if event.arm is not None:
             check_text(event.arm, "an arm", "arm")
         if event.preference is not None:
-            self._check_preference(event.preference)
+            plain = self._check_preference(event.preference) and plain
         elif event.overall is None and not event.rewards:
             raise InputError(
                 "expected feedback with a reward, an overall score or a preference, got none of them: "
                 "a decision takes one feedback, and this one would use it up",
                 "rewards",
             )
+        if plain:
+            return event
+        return replace(
+            event,
+            rewards=_floats(event.rewards),
+            at=float(event.at),
+            overall=_plain(event.overall),
+            preference=_floats(event.preference),
+        )
 
-    def _check_preference(self, preference: Mapping[str, float]) -> None:
+    def _check_preference(self, preference: Mapping[str, float]) -> bool:
+        """Raise `InputError` unless these may be weights; tell whether they are plain floats."""
         given: Any = preference  # callers may not have been type-checked
         if not isinstance(given, Mapping) or given.keys() != self._objectives.keys():
             wanted = ", ".join(self._objectives)
             raise InputError(
                 f"expected in preference a weight for every objective ({wanted}), got {given!r:.80}", "preference"
             )
+        plain = type(given) is dict
         for name, value in preference.items():
             check_weight(name, value)
+            plain = plain and type(value) is float
+        return plain
 
 
 def check_weight(name: str, value: Any) -> None:
@@ -268,4 +320,20 @@ def _check_score(objective: Objective, value: Any, field: str) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+    if type(value) is float:
+        return -LARGEST <= value <= LARGEST
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):  # Decimal is no Real to Python
+        return False
+    try:
+        return -LARGEST <= float(value) <= LARGEST
+    except (OverflowError, ValueError):  # a whole number past all floats; a NaN that signals
+        return False
+
+
+def _plain(value: Any) -> Any:
+    """Return a number as a plain float, and anything else as it is."""
+    return float(value) if _is_number(value) else value
+
+
+def _floats(values: Mapping[str, float] | None) -> Any:
+    return None if values is None else {name: float(value) for name, value in values.items()}

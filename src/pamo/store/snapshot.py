@@ -1,7 +1,7 @@
 """Snapshots: a fold in a file, so that a start need not fold the whole journal.
 
 A snapshot is an `.npz` file, plain arrays that NumPy reads without pickle, each with a checksum. It holds nothing that
-the journal does not: one that is damaged, of another journal or of another format is left aside, and the journal is
+the journal does not: one that is damaged, of another journal, format or layout is left aside, and the journal is
 folded.
 """
 
@@ -20,7 +20,10 @@ from pamo.store.base import Setup
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
 
-FORMAT = 1
+FORMAT = 2
+
+LAYOUT = 1
+"""The number of the rows' layout. Sums that are kept carry it, and are folded anew where it is another."""
 
 
 def save(fold: Fold, path: Path, journal: str) -> None:
@@ -32,6 +35,7 @@ def save(fold: Fold, path: Path, journal: str) -> None:
     users = np.flatnonzero(stated >= 0)
     header = {
         "format": FORMAT,
+        "layout": LAYOUT,
         "journal": journal,
         "sequence": fold.sequence,
         "decisions": fold.decisions,
@@ -78,7 +82,7 @@ def _beside(path: Path) -> Path:
 
 def _read(file: Any, setup: Setup, journal: str) -> Fold | None:
     header = json.loads(bytes(file["header"]))
-    if header["format"] != FORMAT or header["journal"] != journal:
+    if (header["format"], header["layout"], header["journal"]) != (FORMAT, LAYOUT, journal):
         return None
     fold = Fold(setup)
     fold.sequence, fold.decisions, fold.feedbacks = header["sequence"], header["decisions"], header["feedbacks"]

@@ -12,61 +12,82 @@ import logging
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pamo.errors import InputError, StoreError
 from pamo.store import snapshot as snapshots
 from pamo.store.base import (
+    CLOSED,
     EXPIRES_AFTER,
-    ArmAdded,
-    ArmRetired,
-    DecisionMade,
+    NOT_EMPTY,
     Event,
-    FeedbackGiven,
-    Made,
     Outcome,
     Receipt,
     Setup,
     UserErased,
 )
-from pamo.store.encoding import DECISION, FEEDBACK, SETUP, decode, decode_rows, encode, to_json
+from pamo.store.encoding import decode_rows, encode, to_json
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
-from pamo.store.ledger import Ledger, named, runs, together
-from pamo.store.rules import NOT_EMPTY, Checker, check_setup, redacted
-from pamo.store.sqlite_file import (
-    APPLICATION,
-    COLUMNS,
-    FEEDBACK_TO,
-    FIND,
-    FORMAT,
-    INDEXES,
-    INSERT,
-    NEWEST,
-    NEWEST_OF,
-    OF_USER,
-    SCHEMA,
-    apsw,
-    connect,
-    own,
-    replay,
-    sentences,
-)
+from pamo.store.ledger import Ledger, named, nobody, runs
+from pamo.store.rules import Checker, plain_setup
+from pamo.store.sql import Questions, SqlReader, SqlStore, pages
+from pamo.store.sqlite_file import SNAPSHOT, apsw, beside, connect, own, sentences, with_ending
 from pamo.store.writer import Writer
 
-PAGE = 1000
-"""Events read or taken over at a time: between pages no reader holds up the checkpoints."""
+APPLICATION = 0x50414D4F  # "PAMO": SQLite's files say whose they are
+FORMAT = 1
+SCHEMA = f"""
+CREATE TABLE events (
+    sequence INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    decision TEXT,
+    user TEXT,
+    key TEXT,
+    body TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX events_decision ON events (decision, kind) WHERE decision IS NOT NULL;
+CREATE UNIQUE INDEX events_key ON events (key) WHERE key IS NOT NULL;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {FORMAT};
+"""
+
+# Feedback is found through its decision: an index over it as well would have each feedback rewrite one more page. Files
+# of before have such a one.
+INDEXES = """
+DROP INDEX IF EXISTS events_user;
+CREATE INDEX IF NOT EXISTS decisions_user ON events (user) WHERE user IS NOT NULL AND kind = 'decision';
+"""
+
+# A batch takes a handful of statements, however many events it has: each gives the interpreter away and has to win it
+# back, which in a busy process takes far longer than the statement.
+FIND = """
+SELECT json_group_array(json_array(sequence, kind, decision, user, key, body)) FROM (
+    SELECT events.* FROM json_each(?1) AS wanted CROSS JOIN events ON events.decision = wanted.value
+    UNION
+    SELECT events.* FROM json_each(?2) AS wanted CROSS JOIN events ON events.key = wanted.value
+)
+"""
+INSERT = """
+INSERT INTO events (sequence, kind, decision, user, key, body)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?1)
+"""
 
 
-class SqliteStore(FoldedStore):
+class SqliteStore(FoldedStore, SqlStore):
     """Keeps the journal in a SQLite file, which it makes where there is none.
 
     setup: needed for a new store; for an old one it may be given, and must be the same. snapshot_every: events after
     which a snapshot is taken. synchronous, vfs and checkpoint_pages are for campaigns that show what they are good for.
     """
+
+    _ask = Questions("events", "user", "?")
+    _owner: Any
+    _read: Any
+    _write: Any
+    _page = 1000  # between pages no reader holds up the checkpoints
 
     def __init__(
         self,
@@ -79,18 +100,15 @@ class SqliteStore(FoldedStore):
         vfs: str | None = None,
         checkpoint_pages: int = 4000,
     ) -> None:
-        self.path = Path(path)
-        self.lock = threading.RLock()
+        self._place(Path(path))
+        if setup is None and vfs is None and not self.path.exists():
+            raise self._is_new()  # before there is a file
         self._expires_after = expires_after
         self._snapshot_every = snapshot_every
         self._checkpoint_pages = checkpoint_pages
         self._log_pages = 0
         self._failed: StoreError | None = None
-        self._closed = False
         self._owner = own(self.path)
-        self._reading = threading.Lock()
-        self._write: Any = None
-        self._read: Any = None
         try:
             with sentences(f"open {self.path}"):
                 self._write = connect(self.path, vfs, writing=True)
@@ -108,12 +126,35 @@ class SqliteStore(FoldedStore):
                 self._checker = Checker(self.setup)
                 self._fold = self._restore()
         except BaseException:
-            self._disconnect()
+            self._disconnect(snapshot=False)
             raise
         self._snapshot_at = self._fold.sequence
         self._writer = Writer(self._commit, self._between)
 
     # Opening
+
+    @classmethod
+    def at(cls, address: str, setup: Setup | None, expires_after: float) -> Self:
+        """Open the store in a file, or begin it there."""
+        return cls(address, setup, expires_after=expires_after)
+
+    @classmethod
+    @contextlib.contextmanager
+    def begun(cls, address: str, setup: Setup) -> Iterator[Self]:
+        """Yield the store in a file; a new one is filled in a file beside, which takes its name when all is done."""
+        path = Path(address)
+        with contextlib.nullcontext(path) if path.exists() else beside(path) as place, cls(place, setup) as store:
+            yield store
+
+    def _place(self, path: Path) -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        self._reading = threading.Lock()
+        self._closed = False
+        self._owner = self._write = self._read = None
+
+    def _is_new(self) -> InputError:
+        return InputError(f"{self.path} is new, and a new store needs its objectives: pass a setup")
 
     def _prepare(self, setup: Setup | None) -> Setup:
         """Return the objectives of the journal, which is begun here if the file is new."""
@@ -123,22 +164,16 @@ class SqliteStore(FoldedStore):
             raise StoreError(f"{self.path} is a database, but not pamo's: give the path of a store, or of a new file")
         if version > FORMAT:
             raise StoreError(f"{self.path} has format {version}, and this pamo reads up to {FORMAT}: update pamo")
-        if empty:
-            if setup is None:
-                raise InputError(f"{self.path} is new, and a new store needs its objectives: pass a setup")
-            check_setup(setup)
-            with self._transaction():
-                self._write.execute(SCHEMA)
-                self._write.execute("INSERT INTO facts VALUES ('identity', ?), ('erased', '0')", (uuid.uuid4().hex,))
-                self._insert([(1, setup)])
-            return setup
-        (row,) = self._write.execute(f"{COLUMNS} WHERE sequence = 1 AND kind = ?", (SETUP,))
-        kept = decode(*row[1:])
-        assert isinstance(kept, Setup)
-        check_setup(kept)
-        if setup is not None and setup != kept:
-            raise InputError(f"{self.path} was begun with other objectives: {kept}, and now came {setup}")
-        return kept
+        setup = None if setup is None else plain_setup(setup)
+        if not empty:
+            return self._agreed(next(self._write.execute(self._ask.first), None), setup, str(self.path))
+        if setup is None:
+            raise self._is_new()
+        with self._transaction():
+            self._write.execute(SCHEMA)
+            self._write.execute("INSERT INTO facts VALUES ('identity', ?), ('erased', '0')", (uuid.uuid4().hex,))
+            self._insert([(1, setup)])
+        return setup
 
     def _restore(self) -> Fold:
         """Return the fold of the whole journal: the snapshot's, where there is one to use, and the events after it."""
@@ -149,21 +184,15 @@ class SqliteStore(FoldedStore):
         if fold is None or not int(facts["erased"]) <= fold.sequence <= last:
             fold = Fold(self.setup)
         self._identity = facts["identity"]
-        replay(fold, self._write)
+        self._replay(fold, self._write.execute)
         fold.sequence = last
         return fold
 
     @property
     def _snapshot_path(self) -> Path:
-        return self.path.with_name(self.path.name + ".snapshot.npz")
+        return with_ending(self.path, SNAPSHOT)
 
     # Writing
-
-    def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
-        """Hand in events to be recorded together; the receipts come once they are durable."""
-        for event in events:
-            self._checker.check(event)
-        return self._writer.submit(events)
 
     def _commit(self, events: list[Event]) -> list[Receipt]:
         if self._failed is not None:
@@ -186,24 +215,15 @@ class SqliteStore(FoldedStore):
         return self._failed
 
     def _append(self, events: list[Event]) -> list[Receipt]:
-        arms = self._fold.arm_states
-        if any(isinstance(event, ArmAdded | ArmRetired) for event in events):
-            arms = dict(arms)  # the ledger changes its own
-        ledger = Ledger(self._fold.scales, self._expires_after, arms)
+        ledger = Ledger(self._fold.scales, self._expires_after, self._fold.arm_states)
         ids, keys = named(events)
         if ids:
             (found,) = self._write.execute(FIND, (to_json(ids), to_json(keys)))
             ledger.fill(decode_rows(found[0]))
-        receipts: list[Receipt] = []
-        records: list[tuple[int, Event]] = []
-        sequence = self._fold.sequence
-        for event in events:
-            receipt, record = ledger.take(event, sequence + 1)
-            receipts.append(receipt)
-            if record is not None:
-                sequence += 1
-                records.append((sequence, record))
-        if records:
+        first = self._fold.sequence + 1
+        receipts, events = ledger.judge(events, first)
+        if events:
+            records = list(enumerate(events, start=first))
             # One statement is a transaction of its own: to begin and to commit would each be one more turn to wait for.
             self._insert(records)
             with self.lock:
@@ -212,17 +232,10 @@ class SqliteStore(FoldedStore):
         return receipts
 
     def _erase(self, event: UserErased) -> Receipt:
-        rows = list(self._write.execute(OF_USER, (event.user,)))
-        if not rows:
-            return Receipt(Outcome.UNKNOWN, reason=f"there is no user {event.user!r}")
         sequence = self._fold.sequence + 1
         with self._transaction():
-            for number, *row in rows:
-                old: Any = decode(*row)
-                body = encode(redacted(old)).body
-                self._write.execute(
-                    "UPDATE events SET user = NULL, key = NULL, body = ? WHERE sequence = ?", (body, number)
-                )
+            if not self._redact(self._write.execute, event.user):
+                return nobody(event)
             self._insert([(sequence, UserErased(None, event.at))])
             self._write.execute("UPDATE facts SET value = ? WHERE name = 'erased'", (str(sequence),))
         with self.lock:
@@ -281,58 +294,32 @@ class SqliteStore(FoldedStore):
         finally:
             self._snapshot_at = self._fold.sequence  # where it fails now, it is tried again much later
 
-    # Reading
+    def _take_over(self, events: Iterable[tuple[int, Event]]) -> int:
+        count = 0
+        if self._fold.sequence > 1:
+            raise InputError(NOT_EMPTY)
+        with sentences(f"write {self.path}"), self._transaction():
+            self._write.execute("DELETE FROM events")
+            for page in pages(events, self._page):
+                self._insert(page)
+                count += len(page)
+        self._fold_again()
+        return count
 
-    def _rows(self, statement: str, bindings: tuple[Any, ...]) -> list[Any]:
+    def _fold_again(self) -> None:
+        fold = self._restore()
+        with self.lock:
+            self._fold = fold
+
+    # Reading, and looking after it
+
+    def _rows(self, statement: str, bindings: Sequence[Any] = ()) -> list[Any]:
         if self._closed:
-            raise StoreError("this store is closed")
+            raise StoreError(CLOSED)
         with self._reading, sentences(f"read {self.path}"):
             return list(self._read.execute(statement, bindings))
 
-    def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
-        """Yield the journal's events, a page at a time."""
-        while rows := self._rows(f"{COLUMNS} WHERE sequence > ? ORDER BY sequence LIMIT {PAGE}", (after,)):
-            for sequence, *row in rows:
-                yield sequence, decode(*row)
-            after = rows[-1][0]
-
-    def history(self, user: str) -> Iterator[tuple[int, Event]]:
-        """Yield the decisions for a user and their feedback."""
-        for sequence, *row in self._rows(OF_USER, (user,)):
-            yield sequence, decode(*row)
-
-    def decisions_of(self, user: str, limit: int, before: int | None = None) -> list[Made]:
-        """Return a user's decisions with their feedback, the newest first."""
-        made = self._rows(NEWEST_OF, (user, NEWEST if before is None else before, limit))
-        given = self._rows(FEEDBACK_TO, (to_json([row[2] for row in made]),))
-        return together([(row[0], decode(*row[1:])) for row in made], [decode(*row[1:]) for row in given])
-
-    def decision(self, decision_id: str) -> DecisionMade | None:
-        """Return a decision."""
-        event = self._one(decision_id, DECISION)
-        return event if isinstance(event, DecisionMade) else None
-
-    def decision_for(self, key: str) -> DecisionMade | None:
-        """Return the decision that was made under a key."""
-        rows = self._rows(f"{COLUMNS} WHERE key = ?", (key,))
-        event = decode(*rows[0][1:]) if rows else None
-        return event if isinstance(event, DecisionMade) else None
-
-    def feedback(self, decision_id: str) -> FeedbackGiven | None:
-        """Return the feedback to a decision."""
-        event = self._one(decision_id, FEEDBACK)
-        return event if isinstance(event, FeedbackGiven) else None
-
-    def _one(self, decision_id: str, kind: str) -> Event | None:
-        rows = self._rows(f"{COLUMNS} WHERE decision = ? AND kind = ?", (decision_id, kind))
-        return decode(*rows[0][1:]) if rows else None
-
-    # Looking after it
-
-    def trouble(self) -> str | None:
-        """Return what made the store stop."""
-        if self._closed:
-            return "this store is closed"
+    def _trouble(self) -> str | None:
         return None if self._failed is None else str(self._failed)
 
     def snapshot(self) -> None:
@@ -342,51 +329,82 @@ class SqliteStore(FoldedStore):
     def rebuild(self) -> None:
         """Throw snapshot and sums away, and fold the journal."""
 
-        def fold_again() -> None:
+        def start_over() -> None:
             snapshots.remove(self._snapshot_path)
-            fold = self._restore()
-            with self.lock:
-                self._fold = fold
+            self._fold_again()
 
-        self._writer.call(fold_again)
+        self._writer.call(start_over)
 
     def sound(self) -> bool:
         """Tell whether SQLite finds its file and indexes intact."""
-        return self._rows("PRAGMA integrity_check", ()) == [("ok",)]
+        return not self._damage("integrity")
 
-    def load(self, events: Iterable[tuple[int, Event]]) -> int:
-        """Take over another journal, in one transaction."""
-        count = 0
+    def _damage(self, check: str) -> list[str]:
+        found = [row[0] for row in self._rows(f"PRAGMA {check}_check")]
+        return [] if found == ["ok"] else found
 
-        def take_over() -> None:
-            nonlocal count
-            if self._fold.sequence > 1:
-                raise InputError(NOT_EMPTY)
-            with sentences(f"write {self.path}"), self._transaction():
-                self._write.execute("DELETE FROM events")
-                rest = iter(events)
-                while page := list(islice(rest, PAGE)):
-                    self._insert(page)
-                    count += len(page)
-            fold_again = self._restore()
-            with self.lock:
-                self._fold = fold_again
-
-        self._writer.call(take_over)
-        return count
-
-    def close(self, *, snapshot: bool = True) -> None:
-        """Finish what was handed in, take a snapshot unless told otherwise, and let go of the file."""
-        if self._closed:
-            return
-        self._writer.close()
-        self._closed = True
-        if self._failed is None and snapshot and self._snapshot_at < self._fold.sequence:
+    def _disconnect(self, *, snapshot: bool) -> None:
+        if snapshot and self._failed is None and self._snapshot_at < self._fold.sequence:
             self._save_if_possible()
-        self._disconnect()
-
-    def _disconnect(self) -> None:
         for connection in (self._read, self._write, self._owner):
             if connection is not None:
                 with self._reading, contextlib.suppress(apsw.Error):
                     connection.close()
+
+
+class SqliteReader(SqlReader, SqliteStore):
+    """The journal of a SQLite file and its sums, as they are when it is opened."""
+
+    inspects = True
+
+    def __init__(self, path: Path, *, alone: bool = True) -> None:
+        self._place(path)
+        self._owner = own(path) if alone else None
+        try:
+            with sentences(f"open {path}"):
+                left = with_ending(path, "-wal").exists()
+                # Not as read-only: the last such connection to close leaves a log and its index behind.
+                self._read = self._write = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+                if left:  # the log of a process that was killed stays for the next one that writes
+                    self._read.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                self._read.set_busy_timeout(10_000)
+                self._read.pragma("query_only", True)
+                self._read.execute("BEGIN")  # everything is read as of now
+                if next(self._read.execute("SELECT count(*) FROM sqlite_schema"))[0] == 0:
+                    raise InputError(f"there is no store at {path}: the file is empty")
+                self.setup = self._prepare(None)
+                self._fold = self._restore()
+        except BaseException:
+            self._disconnect(snapshot=False)
+            raise
+
+    @classmethod
+    def of(cls, address: str, *, alone: bool) -> Self:
+        """Open the store in a file that there is."""
+        path = Path(address)
+        if path.is_dir():
+            raise InputError(f"expected the path of a store's file, got the folder {path}")
+        if not path.exists():
+            raise InputError(f"there is no store at {path}: give the path of one that was begun")
+        return cls(path, alone=alone)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of the database, of its log and of the snapshot."""
+        parts = {"journal": self.path, "log": with_ending(self.path, "-wal"), "snapshot": self._snapshot_path}
+        return {name: path.stat().st_size if path.exists() else 0 for name, path in parts.items()}
+
+    def damage(self, *, quick: bool = False) -> list[str]:
+        """Return what SQLite finds broken in its file."""
+        return self._damage("quick" if quick else "integrity")
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last event."""
+        return self._fold.sequence
+
+    def snapshot_at(self) -> int | None:
+        """Return up to which event the snapshot goes; 0 where there is none, None where it cannot be used."""
+        if not self._snapshot_path.exists():
+            return 0
+        fold = snapshots.load(self._snapshot_path, self.setup, self._identity)
+        return None if fold is None else fold.sequence

@@ -1,88 +1,33 @@
-"""The SQLite store's file: its tables, the statements on them, and how it is opened and owned."""
+"""The SQLite store's file: how it is opened and owned, and how a new one gets its name once it is whole."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pamo.errors import InUseError, StoreError, missing_extra
-from pamo.store.encoding import DECISION, decode
-from pamo.store.fold import Fold
+from pamo.errors import InputError, InUseError, StoreError, missing_extra
 
 try:
     import apsw
 except ImportError:
     raise missing_extra("the SQLite store", "apsw", "sqlite") from None
 
-__all__ = [
-    "APPLICATION",
-    "COLUMNS",
-    "FEEDBACK_TO",
-    "FIND",
-    "FORMAT",
-    "INDEXES",
-    "INSERT",
-    "NEWEST",
-    "NEWEST_OF",
-    "OF_USER",
-    "SCHEMA",
-    "apsw",
-    "connect",
-    "own",
-    "replay",
-    "sentences",
-]
+__all__ = ["apsw", "beside", "connect", "own", "sentences", "with_ending"]
 
-APPLICATION = 0x50414D4F  # "PAMO": SQLite's files say whose they are
-FORMAT = 1
-SCHEMA = f"""
-CREATE TABLE events (
-    sequence INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL,
-    decision TEXT,
-    user TEXT,
-    key TEXT,
-    body TEXT NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX events_decision ON events (decision, kind) WHERE decision IS NOT NULL;
-CREATE UNIQUE INDEX events_key ON events (key) WHERE key IS NOT NULL;
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {FORMAT};
-"""
-
-# Feedback is found through its decision: an index over it as well would have each feedback rewrite one more page. Files
-# of before have such a one.
-INDEXES = """
-DROP INDEX IF EXISTS events_user;
-CREATE INDEX IF NOT EXISTS decisions_user ON events (user) WHERE user IS NOT NULL AND kind = 'decision';
-"""
-
-# A batch takes a handful of statements, however many events it has: each gives the interpreter away and has to win it
-# back, which in a busy process takes far longer than the statement.
-FIND = """
-SELECT json_group_array(json_array(sequence, kind, decision, user, key, body)) FROM (
-    SELECT events.* FROM json_each(?1) AS wanted CROSS JOIN events ON events.decision = wanted.value
-    UNION
-    SELECT events.* FROM json_each(?2) AS wanted CROSS JOIN events ON events.key = wanted.value
-)
-"""
-INSERT = """
-INSERT INTO events (sequence, kind, decision, user, key, body)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?1)
-"""
-COLUMNS = "SELECT sequence, kind, decision, user, key, body FROM events"
-OF_USER = f"""
-{COLUMNS} WHERE decision IN (SELECT decision FROM events WHERE user = ? AND kind = 'decision') ORDER BY sequence
-"""
-NEWEST = 2**63 - 1
-NEWEST_OF = f"{COLUMNS} WHERE user = ? AND kind = 'decision' AND sequence < ? ORDER BY sequence DESC LIMIT ?"
-FEEDBACK_TO = f"{COLUMNS} WHERE decision IN (SELECT value FROM json_each(?)) AND kind = 'feedback'"
+SNAPSHOT = ".snapshot.npz"
+NEW = ".new"
+"""Ends the name of a store that is being filled."""
 
 
-def connect(path: Path, vfs: str | None, *, writing: bool) -> Any:
+def with_ending(path: Path, ending: str) -> Path:
+    """Return the path of a file that belongs to the one at `path`."""
+    return path.with_name(path.name + ending)
+
+
+def connect(path: Path, vfs: str | None = None, *, writing: bool) -> Any:
     """Return a connection to the journal."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if writing else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
@@ -116,12 +61,53 @@ def sentences(doing: str) -> Iterator[None]:
         raise StoreError(f"could not {doing}: {error}") from error
 
 
-def replay(fold: Fold, connection: Any) -> None:
-    """Add to the fold what the journal holds after it; of decisions only the number matters."""
-    after = fold.sequence
-    for sequence, *row in connection.execute(
-        f"{COLUMNS} WHERE sequence > ? AND kind <> ? ORDER BY sequence", (after, DECISION)
-    ):
-        fold.apply(decode(*row), sequence)
-    ((count,),) = connection.execute("SELECT count(*) FROM events WHERE sequence > ? AND kind = ?", (after, DECISION))
-    fold.decisions += count
+@contextlib.contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """Yield the path of a file beside, which takes the name `path` when all is done, and is gone otherwise."""
+    if not path.parent.is_dir():
+        raise InputError(f"expected {path} to be in a folder that exists: make {path.parent} first")
+    if (log := with_ending(path, "-wal")).exists():
+        raise InputError(f"there is the log {log} of a store that is not there: move it away, or bring the store back")
+    new = with_ending(path, NEW)
+    owner = own(new)  # nobody else is filling it: what is there was left by a process that was killed
+    try:
+        _remove(new)
+    finally:
+        owner.close()
+    try:
+        yield new
+        _name(new, path)
+    finally:
+        _remove(new)
+        with_ending(new, ".lock").unlink(missing_ok=True)
+
+
+def _name(new: Path, path: Path) -> None:
+    """Give a finished store its name, unless another has it by now."""
+    try:
+        try:
+            os.link(new, path)  # unlike renaming, never takes the place of another file
+        except FileExistsError:
+            raise InputError(f"{path} was begun by somebody else meanwhile: give another path") from None
+        except OSError:  # some file systems have no links
+            os.rename(new, path)
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(with_ending(new, SNAPSHOT), with_ending(path, SNAPSHOT))
+        _keep(path.parent)
+    except OSError as error:
+        raise StoreError(f"the new store could not be named {path}: {error}") from error
+
+
+def _keep(folder: Path) -> None:
+    """Have the folder's entries on the disk, where the system can be asked for that."""
+    with contextlib.suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def _remove(path: Path) -> None:
+    for ending in ("", "-wal", "-shm", SNAPSHOT, f"{SNAPSHOT}.new"):
+        with_ending(path, ending).unlink(missing_ok=True)

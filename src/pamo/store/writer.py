@@ -6,13 +6,15 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import TypeVar
 
 from pamo.errors import StoreError
-from pamo.store.base import Event, Receipt
+from pamo.store.base import CLOSED, Event, Receipt
 
 MOST = 2000
 """Events that are committed together at most, so that nobody waits for a very long batch."""
 
+Result = TypeVar("Result")
 Handed = tuple[Sequence[Event], "Future[list[Receipt]]"]
 
 
@@ -38,18 +40,18 @@ class Writer:
         self._put((events, done))
         return done
 
-    def call(self, task: Callable[[], None]) -> None:
-        """Have the thread do something between two batches, and wait until it is done."""
-        done: Future[None] = Future()
+    def call(self, task: Callable[[], Result]) -> Result:
+        """Have the thread do something between two batches, and return what that gives."""
+        done: Future[Result] = Future()
 
         def run() -> None:
             try:
-                done.set_result(task())  # type: ignore[func-returns-value]
+                done.set_result(task())
             except BaseException as error:
                 done.set_exception(error)
 
         self._put(run)
-        done.result()
+        return done.result()
 
     def close(self) -> None:
         """Finish what was handed in, and end the thread."""
@@ -62,7 +64,7 @@ class Writer:
     def _put(self, item: Handed | Callable[[], None]) -> None:
         with self._closing:  # so that nothing is put behind the end
             if self._closed:
-                raise StoreError("this store is closed")
+                raise StoreError(CLOSED)
             self._queue.put(item)
 
     def _run(self) -> None:

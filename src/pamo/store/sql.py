@@ -1,0 +1,207 @@
+"""What the stores in databases share: the journal is one table, an event a row, and is read by the same questions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from itertools import islice
+from typing import Any, ClassVar, TypeVar
+
+from pamo.errors import InputError, StoreError
+from pamo.store.base import (
+    CLOSED,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Made,
+    Reader,
+    Receipt,
+    Setup,
+    Store,
+)
+from pamo.store.encoding import DECISION, FEEDBACK, decode, encode
+from pamo.store.fold import Fold
+from pamo.store.rules import check_setup, described, redacted
+from pamo.store.writer import Writer
+
+NEWEST = 2**63 - 1
+Item = TypeVar("Item")
+
+
+class Questions:
+    """The statements that read the journal, and the one that takes a user out of it.
+
+    table: of the events. user: the column with the user's id. mark: stands for a value.
+    """
+
+    def __init__(self, table: str, user: str, mark: str) -> None:
+        whole = f"SELECT sequence, kind, decision, {user}, key, body FROM {table}"
+        made = f"SELECT decision FROM {table} WHERE {user} = {mark} AND kind = '{DECISION}'"
+        after = f"WHERE sequence > {mark}"
+        self.columns = whole
+        self.first = f"{whole} ORDER BY sequence LIMIT 1"
+        self.last = f"{whole} ORDER BY sequence DESC LIMIT 1"
+        self.page = f"{whole} {after} ORDER BY sequence LIMIT {mark}"
+        # Of decisions only the number matters to the sums.
+        self.folded = f"{whole} {after} AND kind <> '{DECISION}' ORDER BY sequence LIMIT {mark}"
+        self.decisions = f"SELECT count(*) FROM {table} {after} AND kind = '{DECISION}'"
+        self.kinds = f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind"
+        self.one = f"{whole} WHERE decision = {mark} AND kind = {mark}"
+        self.of_key = f"{whole} WHERE key = {mark}"
+        self.of_user = f"{whole} WHERE decision IN ({made}) ORDER BY sequence"
+        newest = f"{made} AND sequence < {mark} ORDER BY sequence DESC LIMIT {mark}"
+        self.newest_of = f"{whole} WHERE decision IN ({newest}) ORDER BY sequence DESC"
+        self.redact = f"UPDATE {table} SET {user} = NULL, key = NULL, body = {mark} WHERE sequence = {mark}"
+
+
+class SqlStore(Store):
+    """A store whose journal is a table of a database, and whose events are written by a `Writer`."""
+
+    _ask: ClassVar[Questions]
+    _page: ClassVar[int]
+    """Events that are read or taken over at a time."""
+    _writer: Writer
+    _closed: bool
+
+    @abstractmethod
+    def _rows(self, statement: str, bindings: Sequence[Any] = ()) -> list[Any]:
+        """Return what a question gives."""
+
+    # Writing
+
+    def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
+        """Hand in events to be recorded together; the receipts come once they are durable."""
+        return self._writer.submit([self._checker.check(event) for event in events])
+
+    def load(self, events: Iterable[tuple[int, Event]]) -> int:
+        """Take over another journal, in one transaction."""
+        return self._writer.call(lambda: self._take_over(events))
+
+    @abstractmethod
+    def _take_over(self, events: Iterable[tuple[int, Event]]) -> int:
+        """Put another journal in the place of an empty one, and fold it."""
+
+    def _agreed(self, first: Sequence[Any] | None, setup: Setup | None, where: str) -> Setup:
+        """Return the objectives in the journal's first row; raise `InputError` where others were given."""
+        kept = None if first is None else decode(*first[1:])
+        if not isinstance(kept, Setup):
+            raise StoreError(f"the journal at {where} does not begin with its objectives: was it cut?")
+        check_setup(kept)
+        if setup is not None and setup != kept:
+            raise InputError(
+                f"{where} was begun with other objectives: it has {described(kept)}, and given were "
+                f"{described(setup)}: give the same or none, or begin another store"
+            )
+        return kept
+
+    def _redact(self, execute: Callable[..., Iterable[Any]], user: str | None) -> bool:
+        """Take a user out of all events; tell whether there were any."""
+        rows = list(execute(self._ask.of_user, (user,)))
+        for sequence, *row in rows:
+            old: Any = decode(*row)
+            execute(self._ask.redact, (encode(redacted(old)).body, sequence))
+        return bool(rows)
+
+    def _replay(self, fold: Fold, execute: Callable[..., Iterable[Any]]) -> Fold:
+        """Add to a fold what the journal holds after it."""
+        ((decisions,),) = execute(self._ask.decisions, (fold.sequence,))
+        while rows := list(execute(self._ask.folded, (fold.sequence, self._page))):
+            for sequence, *row in rows:
+                fold.apply(decode(*row), sequence)
+        fold.decisions += decisions
+        return fold
+
+    # Reading
+
+    def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
+        """Yield the journal's events, a page at a time; in PostgreSQL numbers may be left out."""
+        while rows := self._rows(self._ask.page, (after, self._page)):
+            yield from decoded(rows)
+            after = rows[-1][0]
+
+    def history(self, user: str) -> Iterator[tuple[int, Event]]:
+        """Yield the decisions for a user and their feedback."""
+        yield from decoded(self._rows(self._ask.of_user, (user,)))
+
+    def decisions_of(self, user: str, limit: int, before: int | None = None) -> list[Made]:
+        """Return a user's decisions with their feedback, the newest first."""
+        rows = self._rows(self._ask.newest_of, (user, NEWEST if before is None else before, limit))
+        given: dict[str, FeedbackGiven] = {}
+        made: list[Made] = []
+        for sequence, event in decoded(rows):  # a feedback is newer than its decision, so that it comes first
+            if isinstance(event, FeedbackGiven):
+                given[event.decision] = event
+            elif isinstance(event, DecisionMade):
+                made.append(Made(sequence, event, given.get(event.id)))
+        return made
+
+    def decision(self, decision_id: str) -> DecisionMade | None:
+        """Return a decision."""
+        return self._one(DecisionMade, self._ask.one, decision_id, DECISION)
+
+    def decision_for(self, key: str) -> DecisionMade | None:
+        """Return the decision that was made under a key."""
+        return self._one(DecisionMade, self._ask.of_key, key)
+
+    def feedback(self, decision_id: str) -> FeedbackGiven | None:
+        """Return the feedback to a decision."""
+        return self._one(FeedbackGiven, self._ask.one, decision_id, FEEDBACK)
+
+    def _one(self, kind: type[Item], statement: str, *bindings: str) -> Item | None:
+        rows = self._rows(statement, bindings)
+        event = decode(*rows[0][1:]) if rows else None
+        return event if isinstance(event, kind) else None
+
+    # Looking after it
+
+    def trouble(self) -> str | None:
+        """Return why nothing can be recorded."""
+        return CLOSED if self._closed else self._trouble()
+
+    @abstractmethod
+    def _trouble(self) -> str | None:
+        """Return the same of a store that is open."""
+
+    def close(self, *, snapshot: bool = True) -> None:
+        """Finish what was handed in, keep the sums unless told otherwise, and let go of the database."""
+        if self._closed:
+            return
+        if not isinstance(self, Reader):
+            self._writer.close()
+        self._closed = True
+        self._disconnect(snapshot=snapshot)
+
+    @abstractmethod
+    def _disconnect(self, *, snapshot: bool) -> None:
+        """Let go of the database."""
+
+
+class SqlReader(Reader, SqlStore):
+    """A store in a database that is read and not changed."""
+
+    def kinds(self) -> dict[str, int]:
+        """Return how many events there are of each kind."""
+        return dict(self._rows(self._ask.kinds))
+
+    def last(self) -> Event | None:
+        """Return the last event of the journal."""
+        rows = self._rows(self._ask.last)
+        return decode(*rows[0][1:]) if rows else None
+
+    def close(self, *, snapshot: bool = True) -> None:
+        """Let go of the database."""
+        super().close(snapshot=False)
+
+
+def decoded(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Event]]:
+    """Yield the events that rows hold, with their sequence numbers."""
+    for sequence, *row in rows:
+        yield sequence, decode(*row)
+
+
+def pages(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield the items in lists of at most that size."""
+    rest = iter(items)
+    while page := list(islice(rest, size)):
+        yield page
