@@ -28,7 +28,7 @@ from pamo.sharing import (
     weight_of,
     write_inverse,
 )
-from pamo.statistics import LEAST_SQUARE
+from pamo.rows import LEAST_SQUARE
 
 _RIDGE, _STATED, _KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
 

@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from pamo.arrays import Floats
 from pamo.statistics import ArmStatistics, UserStatistics
-from pamo.store.packing import user_statistics
 
 if TYPE_CHECKING:
     from pamo.store.rules import Checker
@@ -240,7 +239,7 @@ class Store(ABC):
     def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
         """Return the sums of these users, a row each, in this order: zeros for a user that nothing is known of.
 
-        The numbers are laid out as `pamo.store.packing` says; the second array holds the stated preferences. This is
+        The numbers are laid out as `pamo.rows` says; the second array holds the stated preferences. This is
         for who has only microseconds to decide; `users` is the same, unpacked.
         """
 
@@ -281,7 +280,8 @@ class Store(ABC):
 
     def users(self, ids: Sequence[str]) -> UserStatistics:
         """Return the statistics of these users, a row each, in this order: zeros for one that nothing is known of."""
-        return user_statistics(*self.user_rows(ids))
+        rows, stated = self.user_rows(ids)
+        return UserStatistics(rows=rows, stated=stated)
 
     def count_users(self) -> int:
         """Return how many users gave feedback."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.errors import InputError, StoreError
+from pamo.rows import stated_width, user_width
 from pamo.store.base import (
     EXPIRES_AFTER,
     ArmAdded,
@@ -35,7 +36,6 @@ from pamo.store.base import (
 from pamo.store.encoding import DECISION, FEEDBACK, SETUP, decode, encode
 from pamo.store.fold import Fold
 from pamo.store.ledger import Ledger, named, runs, together
-from pamo.store.packing import stated_width, user_width
 from pamo.store.postgres_arms import ArmCache
 from pamo.store.postgres_link import Link, LostError
 from pamo.store.postgres_tables import (

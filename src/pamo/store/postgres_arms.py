@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from pamo.rows import arm_width
+from pamo.statistics import ArmStatistics
 from pamo.store.base import Arms, DecisionMade, Event
 from pamo.store.fold import Fold, new_version
-from pamo.store.packing import arm_statistics, arm_width
 from pamo.store.postgres_tables import ARMS
 
 SUMS = "SELECT arm, sums FROM pamo_arm_sums"
@@ -104,7 +105,7 @@ class ArmCache:
             names,
             np.array(active, dtype=bool),
             {arm: row for row, arm in enumerate(states)},
-            arm_statistics(block, self._objectives),
+            ArmStatistics(rows=block),
             version,
         )
         self._states, self._block = states, block
