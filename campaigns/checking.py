@@ -6,7 +6,7 @@ The sums are computed here from what the clients sent, by the formulas and not b
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -194,12 +194,12 @@ def _compare_rows(
 ) -> None:
     for row, name in enumerate(names):
         sums, wrong = sums_of(setup, bodies[name]), []
-        for one in fields(statistics):
-            ours = sums[one.name]
-            theirs = getattr(statistics, one.name)[row]
+        for one in statistics.names:
+            ours = sums[one]
+            theirs = getattr(statistics, one)[row]
             deviation = float(np.abs(ours - theirs).max() / max(1.0, np.abs(ours).max()))
             findings.deviation = max(findings.deviation, deviation)
             if deviation > TOLERANCE:
-                wrong.append(f"{one.name} is {theirs.tolist()}, and by the clients {ours.tolist()}")
+                wrong.append(f"{one} is {theirs.tolist()}, and by the clients {ours.tolist()}")
         if wrong:
             findings.note("differing", f"{kind} {name}: {'; '.join(wrong)}")

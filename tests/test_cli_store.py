@@ -567,6 +567,9 @@ def test_addresses_are_shown_without_passwords() -> None:
     assert shown("postgresql://ann@db/x") == "postgresql://ann@db/x"
     assert shown("postgres://ann:a@b:c@db:5/x?a=b") == "postgres://ann:…@db:5/x?a=b"
     assert shown("postgresql:///x?user=a&password=b&sslpassword=c") == "postgresql:///x?user=a&password=…&sslpassword=…"
+    assert shown("postgresql:///x?PASSWORD=b&SslPassword=c") == "postgresql:///x?PASSWORD=…&SslPassword=…"
+    assert scrubbed("no b1gsecret", "postgresql:///x?PassWord=b1gsecret") == "no …"
+    assert shown("mysql://ann:secret@db/x") == "mysql://ann:…@db/x"
     assert scrubbed("database abc", "postgresql://ann:ab@db/x", "pamo.db") == "database abc"
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
 SPECIALISED = 8
 """Up to this many objectives a kernel is compiled for that very number; above it one kernel serves them all."""
@@ -45,6 +45,11 @@ def inlined(function: Callable[..., Any]) -> Any:
     An array is seven words or more to pass, so a call costs more than most of our small functions do.
     """
     return _cached(numba.njit(forceinline=True, **OPTIONS)(function))
+
+
+def anywhere(function: Callable[..., Any]) -> Any:
+    """Return the function itself for Python to call; where a kernel calls it, it is compiled into that kernel."""
+    return register_jitable(forceinline=True, **OPTIONS)(function)
 
 
 def compile_for(function: Callable[..., Any], signature: Any) -> Any:

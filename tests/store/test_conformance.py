@@ -5,6 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Number
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,8 +29,10 @@ from pamo.store import (
     Store,
     UserErased,
 )
+from pamo.store.ledger import Ledger
 from pamo.store.maintenance import verify
 from pamo.store.postgres import USER_SUMS
+from pamo.store.postgres_arms import ArmCache
 from tests.store.homes import Home
 from tests.store.model import OBJECTIVES, SETUP, Model, assert_same
 
@@ -61,8 +68,11 @@ def test_a_new_store_needs_its_objectives_and_an_old_one_keeps_them(home: Home) 
     assert [event for _, event in store.events()] == [SETUP]
     store.close()
     if home.durable:
-        with pytest.raises(InputError, match="other objectives"):
-            home.open(Setup((Objective("taste"),)))
+        with pytest.raises(InputError, match="other objectives") as raised:
+            home.open(Setup((Objective("taste"), Objective("price", 0, 499.9999999, lower_is_better=True))))
+        assert "it has taste: 1..5; price: 0..500, lower is better; service: 0..1; overall: 0..10" in str(raised.value)
+        assert "given were taste: 0..1; price: 0..499.9999999, lower is better; overall: 0..1:" in str(raised.value)
+        assert "Setup(" not in str(raised.value)
         for given in (None, SETUP):
             again = home.open(given)
             assert again.setup == SETUP
@@ -347,6 +357,11 @@ BAD: list[Any] = [
     feedback(rewards={"taste": "4"}),  # type: ignore[dict-item]
     feedback(rewards={"taste": True}),
     feedback(rewards={"taste": None}),  # type: ignore[dict-item]
+    feedback(rewards={"taste": np.bool_(True)}),
+    feedback(rewards={"taste": np.float32("nan")}),
+    feedback(rewards={"taste": 4 + 0j}),  # type: ignore[dict-item]
+    feedback(rewards={"taste": Decimal("sNaN")}),  # type: ignore[dict-item]
+    feedback(rewards={"price": Decimal("500.01")}),  # type: ignore[dict-item]
     feedback(rewards={"taste": 10**400}),
     feedback(rewards={}),
     feedback(overall=10.5),
@@ -355,6 +370,8 @@ BAD: list[Any] = [
     feedback(preference={**WEIGHTS, "colour": 1.0}),
     feedback(preference={**WEIGHTS, "taste": math.nan}),
     feedback(preference={**WEIGHTS, "taste": 10**400}),
+    feedback(preference={**WEIGHTS, "taste": Decimal("Infinity")}),
+    feedback(preference={**WEIGHTS, "taste": np.True_}),
     feedback(at=math.nan),
     feedback(at=None),
     FeedbackGiven("", WHOLE, at=1.0),
@@ -413,6 +430,64 @@ def test_numbers_are_kept_to_the_last_digit(home: Home) -> None:
         kept = store.feedback(f"d{n}")
         assert kept is not None
         assert (kept.rewards, kept.at) == (rewards, 1e3 + service)
+
+
+NUMBERS: list[Callable[[int], Any]] = [
+    int,
+    Decimal,
+    Fraction,
+    np.float32,
+    np.float64,
+    np.int64,
+    np.longdouble,
+]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=[number.__name__ for number in NUMBERS])
+def test_whatever_is_a_number_is_taken_and_kept_as_a_plain_float(home: Home, number: Any) -> None:
+    scales = [(one.name, number(int(one.low)), number(int(one.high)), one.lower_is_better) for one in SETUP.objectives]
+    setup = Setup(tuple(Objective(*scale) for scale in scales), Objective("overall", number(0), number(10)))
+    store = home.open(setup)
+    assert store.setup == SETUP
+    weights = dict.fromkeys(OBJECTIVES, number(2))
+    asked = DecisionMade("d1", "ann", ("A",), number(1), "greedy", number(3), k=1, preference=weights)
+    given = FeedbackGiven("d1", {"taste": number(4), "price": number(100), "service": number(1)}, number(5), number(7))
+    receipts = store.append_many(
+        [ArmAdded("A", "A", number(1)), asked, dataclasses.replace(given, preference=MappingProxyType(weights))]
+    )
+    assert [one.outcome for one in receipts] == [Outcome.RECORDED] * 3
+    assert verify(store).ok
+    for _, event in store.events():
+        kept = dataclasses.asdict(event)
+        kept.pop("format", None)
+        found = [kept, *kept.get("objectives", ()), kept.get("overall"), kept.get("rewards"), kept.get("preference")]
+        values = [value for part in found if isinstance(part, dict) for name, value in part.items() if name != "k"]
+        assert {type(value) for value in values if isinstance(value, Number) and type(value) is not bool} <= {float}
+        assert all(type(part) is dict for part in (kept.get("rewards"), kept.get("preference")) if part is not None)
+    assert store.append(dataclasses.replace(given, preference=weights)).outcome is Outcome.DUPLICATE
+
+
+def test_adding_arms_one_by_one_looks_at_no_other_arm(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in memory, where the states of all arms used to be copied, nor in what is asked of a database."""
+    store = begun(home)
+    seen: list[int] = []
+    learn, judge = ArmCache.learn, Ledger.__init__
+
+    def learn_few(self: Any, arms: Any) -> None:
+        few = list(arms)
+        seen.append(len(few))
+        learn(self, few)
+
+    def judge_by_what_there_is(self: Any, scales: Any, expires_after: float, arms: Any, *more: Any) -> None:
+        assert arms is (store._fold.arm_states if hasattr(store, "_fold") else store._arms.states)  # type: ignore[attr-defined]
+        judge(self, scales, expires_after, arms, *more)
+
+    monkeypatch.setattr(ArmCache, "learn", learn_few)
+    monkeypatch.setattr(Ledger, "__init__", judge_by_what_there_is)
+    for number in range(30):
+        store.append(ArmAdded(f"arm {number}", "new", at=1.0))
+    assert not seen or max(seen) <= 1
+    assert store.arms().names == ("Hotel A", "Hotel B", "Hotel C", *["new"] * 30)
 
 
 def test_users_come_in_the_order_asked_for_with_zeros_for_the_unknown(home: Home) -> None:

@@ -28,7 +28,6 @@ from pamo.store import (
 from pamo.store import fold as folds
 from pamo.store.fold import Fold
 from pamo.store.names import Names
-from pamo.store.packing import user_statistics
 from tests.store.model import SETUP, Model, assert_same
 
 ARMS, USERS = ("A", "B", "C"), ("ann", "bob", "cyd", "dan")
@@ -88,9 +87,9 @@ def assert_folds_agree(ours: Any, theirs: Any) -> None:
     assert set(left.ids) == set(right.ids)
     if left.ids:
         order = [right.rows[arm] for arm in left.ids]
-        moved = type(right.statistics)(**{k: v[order] for k, v in right.statistics._arrays().items()})
+        moved = right.statistics.part(order)
         assert_same(left.statistics, moved)
-    left_users, right_users = (user_statistics(*each.user_rows([*USERS, "nobody"])) for each in (ours, theirs))
+    left_users, right_users = (each.users([*USERS, "nobody"]) for each in (ours, theirs))
     assert_same(left_users, right_users)
 
 
@@ -166,7 +165,7 @@ def test_snapshots_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for n in range(0, rows, 3):
         fold.erase(f"u{n}")
     left = [f"u{n}" for n in range(rows) if n % 3]
-    wanted = user_statistics(*fold.user_rows(left))
+    wanted = fold.users(left)
     for size in (4, 3):
         # The chunks are cut anew, as if they had been small from the start.
         for part in (users, stated):
@@ -179,7 +178,7 @@ def test_snapshots_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         again = snapshot.load(tmp_path / "s.npz", fold.setup, "j")
         assert again is not None
         assert list(again.user_names) == left
-        assert_same(user_statistics(*again.user_rows(left)), wanted)
+        assert_same(again.users(left), wanted)
         fold, users, stated = again, again.user_sums, again.stated_sums
 
 

@@ -16,12 +16,13 @@ import psycopg
 import pytest
 
 from pamo.errors import StoreError
-from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Outcome, UserErased
+from pamo.store import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Outcome, UserErased
+from pamo.store.addresses import open_reader
 from pamo.store.maintenance import verify
 from pamo.store.postgres import ARM_SUMS, USER_SUMS, PostgresStore
 from tests.store.model import SETUP, Model
 from tests.store.servers import running_postgres
-from tests.store.test_conformance import decision, feedback
+from tests.store.test_conformance import WEIGHTS, decision, feedback
 
 WORKER = """
 import random, sys
@@ -336,3 +337,48 @@ def test_the_same_key_at_two_workers(postgres_url: Callable[[], str]) -> None:
             assert {str(first.outcome), str(second.outcome)} == {"recorded", "duplicate"}
             assert first.decision == second.decision
         assert one.pending() == 40
+
+
+@pytest.mark.parametrize("ending", ["", "_1", "_99"])
+def test_sums_of_another_layout_are_folded_anew(postgres_url: Callable[[], str], ending: str) -> None:
+    """By whoever opens the store to write; who reads it folds for itself. Workers of before find no table any more."""
+    url, model = postgres_url(), Model(1e9)
+    events: list[Event] = [ArmAdded(arm, arm, at=0.0) for arm in "AB"]
+    events += [step for n in range(5) for step in (decision(n, user=f"u{n % 2}"), feedback(n, preference=WEIGHTS))]
+    with PostgresStore(url, SETUP, expires_after=1e9) as store:
+        store.append_many(events)
+    for event in events:
+        model.append(event)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for table, name in ((ARM_SUMS, f"pamo_arm_sums{ending}"), (USER_SUMS, f"pamo_user_sums{ending}")):
+            connection.execute(f"ALTER TABLE {table} RENAME TO {name}".encode())
+            connection.execute(f"UPDATE {name} SET sums = ARRAY[7.0]".encode())
+        with open_reader(url) as reader:
+            assert verify(reader).ok
+            assert reader.users(["u0", "u1"]).rounds.tolist() == [3.0, 2.0]
+            assert reader.find_users("u", 9) == [("u0", 3), ("u1", 2)]
+            assert reader.sizes()["sums"] > 0
+        with PostgresStore(url) as store:
+            model.check(store)
+            assert verify(store).ok
+        tables = "SELECT tablename FROM pg_tables WHERE tablename ~ '^pamo_.*_sums' AND schemaname = current_schema()"
+        assert {name for (name,) in connection.execute(tables)} == {ARM_SUMS, USER_SUMS}
+        with open_reader(url) as reader:
+            assert verify(reader).ok
+
+
+def test_many_arms_are_added_and_looked_up_among_workers(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    with PostgresStore(url, SETUP, refresh=60.0) as one, PostgresStore(url, refresh=60.0) as two:
+        assert (one.arms().ids, two.arms().ids) == ((), ())
+        one.append_many([ArmAdded(f"{n}", f"Arm {n}", at=0.0) for n in range(100)])
+        assert two.append(decision(1, arms=("7",))).outcome is Outcome.RECORDED
+        two.append_many([ArmAdded("7", "other", at=1.0), ArmAdded("new", "New", at=1.0), ArmRetired("new", at=1.0)])
+        assert two.append(feedback(1)).outcome is Outcome.RECORDED
+        for store in (one, two):
+            store._arms.forget()
+            arms = store.arms()
+            assert arms.ids == (*(f"{n}" for n in range(100)), "new")
+            assert (arms.names[7], arms.names[100], bool(arms.active[100])) == ("other", "New", False)
+            assert arms.statistics.pulls[7] == 1.0
+            assert verify(store).ok

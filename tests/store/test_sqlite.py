@@ -16,8 +16,20 @@ import apsw
 import numpy as np
 import pytest
 
-from pamo.errors import StoreError
-from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Objective, Outcome, Setup, UserErased, open_store
+from pamo.errors import InputError, StoreError
+from pamo.store import (
+    ArmAdded,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Objective,
+    Outcome,
+    Setup,
+    UserErased,
+    open_store,
+    snapshot,
+)
+from pamo.store.addresses import open_reader
 from pamo.store.maintenance import verify
 from pamo.store.sqlite import SqliteStore
 from tests.documents import ROOT
@@ -151,6 +163,31 @@ def test_the_snapshot_of_another_journal_is_left_aside(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "one" / "journal.db")
     model.check(store)
     store.close()
+
+
+@pytest.mark.parametrize("kept", [None, 1, 99])
+def test_a_snapshot_of_another_layout_is_left_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int | None
+) -> None:
+    """Even one whose rows are as wide: numbers at other places would be read as sums."""
+    path = tmp_path / "journal.db"
+    store, model = filled(path)
+    store._fold.block[0, 0] += 1.0  # wrong on purpose, so that it shows where the sums come from
+    with monkeypatch.context() as patched:
+        patched.setattr(snapshot, "LAYOUT", kept)
+        store.snapshot()
+    store.close(snapshot=False)
+    store = SqliteStore(path)
+    model.check(store)
+    store.close()
+    with open_reader(path) as reader:
+        assert reader.snapshot_at() == model.count  # type: ignore[attr-defined]
+
+
+def test_a_store_without_objectives_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs its objectives"):
+        open_store(tmp_path / "journal.db")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_snapshot_from_before_an_erasure_is_left_aside(tmp_path: Path) -> None:
@@ -385,6 +422,8 @@ def test_a_journal_of_format_1_stays_readable(tmp_path: Path) -> None:
             "DecisionMade",
         ]
         assert store.arms().statistics.pulls.tolist() == [1.0, 0.0]
+        assert store.arms().statistics.reward_sum.tolist() == [[0.75, 0.759], [0.0, 0.0]]
+        assert store.users(["ann"]).rounds.tolist() == [1.0]
         assert sorted(store.user_ids()) == ["ann"]
         assert store.pending() == 1
         assert verify(store).ok

@@ -20,7 +20,6 @@ from pamo.engine.requests import check_user, weights_in
 from pamo.errors import unknown_name
 from pamo.store import Arms, FeedbackGiven, Made
 from pamo.store.fold import Fold
-from pamo.store.packing import user_statistics
 
 SLOW, WAITS = 0.1, 4.0
 """A front that took more seconds than this is shown again for so many times as long."""
@@ -195,7 +194,7 @@ class Lookout:
         for place, event in enumerate(given):
             fold.apply(event)
             if place in wanted:
-                sums = user_statistics(*fold.user_rows([user]))
+                sums = fold.users([user])
                 engine = self._engine
                 found.append((event.at, preference_of(user, self.names, sums, engine.estimate, engine.population)))
         return found

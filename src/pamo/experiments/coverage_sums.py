@@ -9,7 +9,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import kernel
-from pamo.statistics import LEAST_SQUARE
+from pamo.rows import LEAST_SQUARE
 
 
 class Learned(NamedTuple):

@@ -142,7 +142,7 @@ def _arguments(
 
 def _row(users: UserStatistics, user: int) -> UserStatistics:
     """Return one user's sums alone: a kernel reads one row, and only that row is worked out."""
-    return UserStatistics(**{name: array[user : user + 1] for name, array in users._arrays().items()})
+    return users.part(slice(user, user + 1))
 
 
 def _mine(known: npt.ArrayLike | None, user: int) -> npt.ArrayLike | None:

@@ -17,6 +17,7 @@ from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
 from pamo.estimators import Kind, update_ridge
 from pamo.policies.base import Arms, SpreadArms, SpreadUsers, Users
+from pamo.rows import LEAST_SQUARE
 from pamo.sharing import (
     PLAIN,
     Population,
@@ -28,7 +29,6 @@ from pamo.sharing import (
     weight_of,
     write_inverse,
 )
-from pamo.statistics import LEAST_SQUARE
 
 _RIDGE, _STATED, _KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
 

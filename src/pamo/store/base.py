@@ -23,7 +23,6 @@ import numpy.typing as npt
 from pamo.arrays import Floats
 from pamo.errors import StoreError
 from pamo.statistics import ArmStatistics, UserStatistics
-from pamo.store.packing import user_statistics
 
 if TYPE_CHECKING:
     from pamo.store.rules import Checker
@@ -179,6 +178,11 @@ ArmState = tuple[str, bool]
 _versions = itertools.count(1)
 
 
+def new_version() -> int:
+    """Return a number for a table of arms, never the same twice in a process."""
+    return next(_versions)
+
+
 @dataclass(slots=True, frozen=True)
 class Arms:
     """The arms, a row each: ids, names for display, whether they are active, and their sums.
@@ -193,14 +197,6 @@ class Arms:
     rows: Mapping[str, int]
     statistics: ArmStatistics
     version: int = field(compare=False, default=0)
-
-    @classmethod
-    def of(cls, states: Mapping[str, ArmState], statistics: ArmStatistics) -> Self:
-        """Return the arms of these states, in their order, under a version of their own."""
-        ids = tuple(states)
-        names = tuple([name for name, _ in states.values()])
-        active = np.array([on for _, on in states.values()], dtype=bool)
-        return cls(ids, names, active, dict(zip(ids, range(len(ids)), strict=True)), statistics, next(_versions))
 
 
 CLOSED = "this store is closed"
@@ -271,7 +267,7 @@ class Store(ABC):
     def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
         """Return the sums of these users, a row each, in this order: zeros for a user that nothing is known of.
 
-        The numbers are laid out as `pamo.store.packing` says; the second array holds the stated preferences. This is
+        The numbers are laid out as `pamo.rows` says; the second array holds the stated preferences. This is
         for who has only microseconds to decide; `users` is the same, unpacked.
         """
 
@@ -312,7 +308,8 @@ class Store(ABC):
 
     def users(self, ids: Sequence[str]) -> UserStatistics:
         """Return the statistics of these users, a row each, in this order: zeros for one that nothing is known of."""
-        return user_statistics(*self.user_rows(ids))
+        rows, stated = self.user_rows(ids)
+        return UserStatistics(rows=rows, stated=stated)
 
     def count_users(self) -> int:
         """Return how many users gave feedback."""

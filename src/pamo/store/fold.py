@@ -1,89 +1,52 @@
 """The fold: from the journal's events to sums, in memory.
 
-The arms' rows are laid out so that `ArmStatistics` is a view of them. Of the users' moments only one triangle is kept,
-and stated preferences only for those who stated any: a million users with five objectives take about half a gigabyte.
+The sums are rows of `pamo.rows`, added to by its functions; `ArmStatistics` is a view of the arms'. Stated preferences
+have rows only for those who stated any: a million users with five objectives take about half a gigabyte.
 """
 
 from __future__ import annotations
 
-import itertools
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import kernel
-from pamo.statistics import LEAST_SQUARE
-from pamo.store.base import ArmAdded, ArmRetired, Arms, DecisionMade, Event, FeedbackGiven, Setup, UserErased
+from pamo.rows import arm_width, observe_arm, observe_user, state, stated_width, user_width
+from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.store.base import (
+    ArmAdded,
+    ArmRetired,
+    Arms,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Setup,
+    UserErased,
+    new_version,
+)
 from pamo.store.names import ABSENT, Names
-from pamo.store.packing import arm_statistics, arm_width, stated_width, user_width
 from pamo.store.scales import Scales
 
 CHUNK = 1 << 16
 """Users whose rows lie together: rows are added by the chunk, so that growing never copies what there is."""
 
 
-_versions = itertools.count(1)
-
-
-def new_version() -> int:
-    """Return a number for a table of arms, never the same twice in a process."""
-    return next(_versions)
-
-
-@kernel
-def _add_triangle(sums: Floats, row: int, start: int, weight: float, values: Floats, objectives: int) -> None:
-    """Add the lower triangle of w·z·zᵀ, z = (1, r, g), to a row from `start` on."""
-    place = start
-    for i in range(objectives + 2):
-        left = weight if i == 0 else weight * values[i - 1]
-        for j in range(i + 1):
-            sums[row, place] += left if j == 0 else left * values[j - 1]
-            place += 1
-
-
 @kernel
 def _observe(values: Floats, arms: Floats, arm: int, users: Floats, user: int) -> None:
     """Add one feedback to its arm's row and, unless the row is negative, to its user's."""
-    objectives = (len(values) - 1) // 2
-    side = objectives + 2
-    given, length = 0, 0.0
-    counts = side * side + 1
-    for d in range(objectives):
-        value = values[d]
-        if not np.isnan(value):
-            given += 1
-            length += value * value
-            arms[arm, counts + d] += 1.0
-            arms[arm, counts + objectives + d] += value
-            arms[arm, counts + 2 * objectives + d] += value * value
-    complete, scored = given == objectives, not np.isnan(values[objectives])
-    if complete:
-        last = side if scored else side - 1  # an overall score that was not given leaves its entries alone
-        for i in range(last):
-            left = 1.0 if i == 0 else values[i - 1]
-            for j in range(last):
-                arms[arm, i * side + j] += left if j == 0 else left * values[j - 1]
-        if scored:
-            arms[arm, side * side] += 1.0
+    objectives = len(values) // 2
+    observe_arm(arms[arm], values, objectives)
     if user >= 0:
-        users[user, 0] += 1.0
-        if complete and scored:
-            _add_triangle(users, user, 1, 1.0, values, objectives)
-            if length > LEAST_SQUARE:  # w = 1/‖r‖² has no value at r = 0: such a sample carries no direction
-                _add_triangle(users, user, 1 + side * (side + 1) // 2, 1.0 / length, values, objectives)
+        observe_user(users[user], values, objectives)
 
 
 @kernel
 def _state(values: Floats, stated: Floats, row: int) -> None:
     """Add one stated preference."""
-    objectives = (len(values) - 1) // 2
-    stated[row, 0] += 1.0
-    for d in range(objectives):
-        weight = values[objectives + 1 + d]
-        stated[row, 1 + d] += weight
-        stated[row, 1 + objectives + d] += weight * weight
+    objectives = len(values) // 2
+    state(stated[row], values[objectives + 1 :], 1.0, objectives)
 
 
 class Rows:
@@ -142,6 +105,8 @@ class Fold:
         self.arm_states: dict[str, tuple[str, bool]] = {}
         """From an arm's id to its name and whether it is active, in the order of the rows."""
         self.arm_rows: dict[str, int] = {}
+        self._arm_names: list[str] = []
+        self._arm_active = bytearray()
         self.block = np.zeros((8, arm_width(self.objectives)))
         self.user_names = Names()
         self.user_sums = Rows(user_width(self.objectives))
@@ -181,14 +146,13 @@ class Fold:
     def arms(self) -> Arms:
         """Return the arms with a view of their sums."""
         if self._table is None:
-            names, active = zip(*self.arm_states.values(), strict=True) if self.arm_states else ((), ())
-            statistics = arm_statistics(self.block[: len(self.arm_rows)], self.objectives)
+            # Copies of what lies ready: whoever adds arms one by one, and looks at them, would wait for more.
             self._table = Arms(
                 tuple(self.arm_rows),
-                names,
-                np.array(active, dtype=bool),
-                dict(self.arm_rows),
-                statistics,
+                tuple(self._arm_names),
+                np.frombuffer(self._arm_active, dtype=bool).copy(),
+                self.arm_rows.copy(),
+                ArmStatistics(rows=self.block[: len(self.arm_rows)]),
                 new_version(),
             )
         return self._table
@@ -204,6 +168,11 @@ class Fold:
                 if (own := self.stated_rows[row]) >= 0:
                     stated[place] = self.stated_sums.chunks[own >> 16][own & 0xFFFF]
         return sums, stated
+
+    def users(self, ids: Sequence[str]) -> UserStatistics:
+        """Return the statistics of these users."""
+        rows, stated = self.user_rows(ids)
+        return UserStatistics(rows=rows, stated=stated)
 
     def user_row(self, user: str) -> tuple[Floats, Floats]:
         """Return one user's rows without copying them, since rows stay where they are: zeros for who is not known."""
@@ -251,4 +220,14 @@ class Fold:
 
     def _set_arm(self, arm: str, name: str, active: bool) -> None:
         self.arm_states[arm] = (name, active)
+        row = self.arm_rows[arm]
+        self._arm_names[row : row + 1] = [name]
+        self._arm_active[row : row + 1] = bytes([active])
         self._table = None
+
+    def restore_arms(self, states: Iterable[tuple[str, str, bool]], sums: Floats) -> None:
+        """Take over arms with their names and states, and their rows."""
+        for arm, name, active in states:
+            self.arm_rows[arm] = len(self.arm_rows)
+            self._set_arm(arm, name, active)
+        self.block = np.concatenate([sums, np.zeros((max(len(sums), 8), sums.shape[1]))])

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.store.addresses import begun, shown
 from pamo.store.base import FORMAT, Event, Objective, Reader, Setup, Store
 from pamo.store.fold import Fold
-from pamo.store.packing import user_statistics
 
 TOLERANCE = 1e-9
 """How far apart sums may be, relatively: the order of additions shows in the last digits."""
@@ -128,7 +127,7 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
     names = iter(sorted(known & kept))
     while page := list(islice(names, PAGE)):
         order = list(range(len(page)))
-        differences += _differences("user", page, user_statistics(*fold.user_rows(page)), store.users(page), order)
+        differences += _differences("user", page, fold.users(page), store.users(page), order)
     if store.pending() != fold.decisions - fold.feedbacks:
         differences.append(f"pending: {fold.decisions - fold.feedbacks} by the journal, {store.pending()} by the store")
     return Report(count, len(ours.ids), len(known), tuple(differences))
@@ -142,14 +141,14 @@ def _differences(
     order: list[int],
 ) -> Iterator[str]:
     """Yield a sentence for each row whose sums differ; row n of ours is row `order[n]` of theirs."""
-    for field in fields(ours) if names else ():
-        mine = getattr(ours, field.name).reshape(len(names), -1)
-        yours = getattr(theirs, field.name)[order].reshape(len(names), -1)
+    for sums in ours.names if names else ():
+        mine = getattr(ours, sums).reshape(len(names), -1)
+        yours = getattr(theirs, sums)[order].reshape(len(names), -1)
         # Sums of values that cancel are compared with their own row's size, not with the little that is left.
         scale = np.abs(mine).max(axis=1, keepdims=True, initial=1.0)
         for row in np.flatnonzero((np.abs(mine - yours) > TOLERANCE * scale).any(axis=1)):
             kept, folded = yours[row].tolist(), mine[row].tolist()
-            yield f"{kind} {names[row]}: {field.name} is {folded} by the journal, and {kept} in the store"
+            yield f"{kind} {names[row]}: {sums} is {folded} by the journal, and {kept} in the store"
 
 
 def export(store: Store, path: str | Path, *, progress: Progress | None = None) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.errors import InputError, StoreError
+from pamo.rows import LAYOUT, stated_width, user_width
 from pamo.store.addresses import shown
 from pamo.store.base import (
     EXPIRES_AFTER,
@@ -40,12 +41,10 @@ from pamo.store.encoding import encode
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.ledger import Ledger, named, nobody, runs
-from pamo.store.packing import stated_width, user_width
 from pamo.store.postgres_arms import ArmCache
 from pamo.store.postgres_link import LOCK, Link, LostError, Still, connect
 from pamo.store.rules import Checker, plain_setup
 from pamo.store.scales import Scales
-from pamo.store.snapshot import LAYOUT
 from pamo.store.sql import Questions, SqlReader, SqlStore, decoded, pages
 from pamo.store.writer import Writer
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pamo.store.base import ArmAdded, ArmRetired, Arms, ArmState, DecisionMade, Event
+from pamo.rows import arm_width
+from pamo.statistics import ArmStatistics
+from pamo.store.base import ArmAdded, ArmRetired, Arms, ArmState, DecisionMade, Event, new_version
 from pamo.store.fold import Fold
-from pamo.store.packing import arm_statistics, arm_width
 
 
 class ArmCache:
@@ -29,7 +30,6 @@ class ArmCache:
         self._statements = arms, sums
         self._lock = threading.RLock()
         self._read_at = -math.inf
-        self._block: Any = None
         self._table: Arms | None = None
         self._added: tuple[Fold, dict[str, ArmState]] | None = None
         self._learned = False
@@ -84,25 +84,23 @@ class ArmCache:
         self.learn((arm, *state) for arm, state in changed.items())
         if self._table is None or self._read_at == -math.inf:
             return  # what will be read holds it
-        block, rows = self._block.copy(), self._table.rows
+        block, rows = self._table.statistics.rows.copy(), self._table.rows
         for arm, row in fold.arm_rows.items():
             if arm in rows:
                 block[rows[arm]] += fold.block[row]
-        self._put(block)
+        self._table = replace(self._table, statistics=ArmStatistics(rows=block))
 
     def _set(self, arms: list[Any], sums: list[Any]) -> None:
         states = {arm: (name, active) for arm, name, active in arms}
-        block = np.zeros((len(states), arm_width(self._objectives)))
+        statistics = ArmStatistics(rows=np.zeros((len(states), arm_width(self._objectives))))
         if self._table is None or self._learned or states != self.states:
-            self._table, self.states = Arms.of(states, arm_statistics(block, self._objectives)), states
-            self._learned = False
-        rows = self._table.rows
+            names, active = zip(*states.values(), strict=True) if states else ((), ())
+            rows = {arm: row for row, arm in enumerate(states)}
+            table = Arms(tuple(states), names, np.array(active, dtype=bool), rows, statistics, new_version())
+        else:
+            table = replace(self._table, statistics=statistics)
         for arm, numbers in sums:
-            if arm in rows:  # one that was added between the two readings comes with the next
-                block[rows[arm]] += numbers
-        self._put(block)
+            if arm in table.rows:  # one that was added between the two readings comes with the next
+                statistics.rows[table.rows[arm]] += numbers
+        self._table, self.states, self._learned = table, states, False
         self._read_at = time.monotonic()
-
-    def _put(self, block: Any) -> None:
-        assert self._table is not None
-        self._table, self._block = replace(self._table, statistics=arm_statistics(block, self._objectives)), block

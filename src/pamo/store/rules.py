@@ -10,7 +10,7 @@ import sys
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from pamo.errors import InputError
@@ -154,7 +154,7 @@ class Checker:
             event,
             at=float(event.at),
             propensity=_plain(event.propensity),
-            k=int(event.k),
+            k=int(event.k) if isinstance(event.k, Integral) else event.k,
             preference=_floats(event.preference),
         )
 

@@ -16,14 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from pamo.rows import LAYOUT
 from pamo.store.base import Setup
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
 
 FORMAT = 2
-
-LAYOUT = 1
-"""The number of the rows' layout. Sums that are kept carry it, and are folded anew where it is another."""
 
 
 def save(fold: Fold, path: Path, journal: str) -> None:
@@ -89,9 +87,7 @@ def _read(file: Any, setup: Setup, journal: str) -> Fold | None:
     arms = file["arms"]
     if arms.shape != (len(header["arms"]), fold.block.shape[1]):
         return None
-    fold.arm_states = {arm: (name, active) for arm, name, active in header["arms"]}
-    fold.arm_rows = {arm: row for row, arm in enumerate(fold.arm_states)}
-    fold.block = np.concatenate([arms, np.zeros((max(len(arms), 8), arms.shape[1]))])
+    fold.restore_arms(header["arms"], arms)
     fold.user_names = Names.of(bytes(file["user_names"]), file["user_name_lengths"])
     for name in sorted(name for name in file.files if name.startswith("users_")):
         fold.user_sums.extend(file[name])

@@ -128,7 +128,6 @@ class SqliteStore(FoldedStore, SqlStore):
         except BaseException:
             self._disconnect(snapshot=False)
             raise
-        self._snapshot_at = self._fold.sequence
         self._writer = Writer(self._commit, self._between)
 
     # Opening
@@ -183,6 +182,7 @@ class SqliteStore(FoldedStore, SqlStore):
         # A snapshot from before an erasure still knows the user; one ahead of the journal belongs to a lost future.
         if fold is None or not int(facts["erased"]) <= fold.sequence <= last:
             fold = Fold(self.setup)
+        self._snapshot_at = fold.sequence
         self._identity = facts["identity"]
         self._replay(fold, self._write.execute)
         fold.sequence = last

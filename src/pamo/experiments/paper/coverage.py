@@ -26,10 +26,10 @@ from pamo.environments.protocols import ALL, assign
 from pamo.errors import InputError
 from pamo.estimators import Kind
 from pamo.policies.base import Arms, Policy, Run, Shape, Users, kernel_signature, pick
+from pamo.rows import LEAST_SQUARE
 from pamo.simulation.cpu import plan_for
 from pamo.simulation.loop import write_gaps
 from pamo.simulation.spread import PLAN_TYPE, Plan, forget, learn_arm, learn_preference
-from pamo.statistics import LEAST_SQUARE
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
 
 CHUNK = 50

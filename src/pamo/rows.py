@@ -1,0 +1,187 @@
+"""The layout of what is summed: an arm's row, a user's row, a row of stated preferences, and how each is added to.
+
+Everything that is learned is Σ w·z·zᵀ of z = (1, r, g), the constant, the reward vector and the overall score, kept as
+the lower triangle row by row: (1,1), (r₁,1), (r₁,r₁), (r₂,1), … With g last, all that is known without an overall score
+is the beginning of the triangle. Zeros are the identity, rows add up, and the ridge λI is in no row: adding two would
+count it twice.
+
+| row | numbers |
+|---|---|
+| of an arm | triangle with w = 1 of the pulls with a complete reward; how many of them had an overall score; then for every pull, by objective: how many gave it, Σr, Σr² |
+| of a user | rounds; triangles with w = 1 and with w = 1/‖r‖², of the rounds with a complete reward and an overall score |
+| of stated preferences | how many were stated, Σc, Σc² |
+
+A row is any one-dimensional view of floats, whatever its stride, and is never made here: the same functions add to a
+store's block, to an array of statistics and to the simulator's lanes.
+"""  # noqa: E501  # a table
+
+from __future__ import annotations
+
+import numpy as np
+
+from pamo.arrays import Floats, Ints
+from pamo.compiling import anywhere, inlined, kernel
+
+LAYOUT = 2
+"""The number of this layout. Whoever keeps rows keeps it beside them: rows of another are summed anew."""
+
+LEAST_SQUARE = 1e-300
+"""‖r‖² up to which a reward is as good as 0: its weight 1/‖r‖² would leave a float's range, and then poison a sum."""
+
+ROUNDS, PLAIN = 0, 1
+"""Places in a user's row: the rounds, and the beginning of the triangle with w = 1."""
+STATED_COUNT, STATED_SUM = 0, 1
+"""Places in a row of stated preferences."""
+
+
+@anywhere
+def pair(d: int, e: int) -> int:
+    """Return the place of the entry (d, e), e ≤ d, in a triangle.
+
+    >>> [pair(d, e) for d in range(3) for e in range(d + 1)]
+    [0, 1, 2, 3, 4, 5]
+    """
+    return d * (d + 1) // 2 + e
+
+
+@anywhere
+def triangle(size: int) -> int:
+    """Return how many numbers a triangle of so many rows holds."""
+    return size * (size + 1) // 2
+
+
+@anywhere
+def scored_at(objectives: int) -> int:
+    """Return the place in an arm's row of the pulls that came with an overall score; the triangle is before it."""
+    return triangle(objectives + 2)
+
+
+@anywhere
+def counts_at(objectives: int) -> int:
+    """Return the place in an arm's row of the counts by objective; D places on are Σr, and D more on Σr²."""
+    return triangle(objectives + 2) + 1
+
+
+@anywhere
+def arm_width(objectives: int) -> int:
+    """Return the numbers in an arm's row."""
+    return triangle(objectives + 2) + 1 + 3 * objectives
+
+
+@anywhere
+def weighted_at(objectives: int) -> int:
+    """Return the place in a user's row of the triangle with w = 1/‖r‖²."""
+    return PLAIN + triangle(objectives + 2)
+
+
+@anywhere
+def user_width(objectives: int) -> int:
+    """Return the numbers in a user's row."""
+    return PLAIN + 2 * triangle(objectives + 2)
+
+
+@anywhere
+def stated_width(objectives: int) -> int:
+    """Return the numbers in a row of stated preferences."""
+    return STATED_SUM + 2 * objectives
+
+
+def whole(objectives: int) -> Ints:
+    """Return the places in a triangle of the entries of its whole matrix, (D+2, D+2)."""
+    row, column = np.indices((objectives + 2, objectives + 2))
+    return np.asarray(pair(np.maximum(row, column), np.minimum(row, column)))  # type: ignore[arg-type]  # of arrays too
+
+
+@inlined
+def observe(row: Floats, start: int, weight: float, values: Floats, size: int) -> None:
+    """Add w·z·zᵀ to the triangle that begins at `start`; z = (1, values…), of which `size` entries are taken.
+
+    This is the one place where a moment is added up.
+    """
+    row[start] += weight
+    for i in range(1, size):
+        scaled = weight * values[i - 1]
+        row[start + pair(i, 0)] += scaled
+        for j in range(1, i + 1):
+            row[start + pair(i, j)] += scaled * values[j - 1]
+
+
+@inlined
+def observe_sums(row: Floats, weight: float, values: Floats, size: int) -> None:
+    """Add w·z alone, the first column of w·z·zᵀ, for whoever reads no more of an arm than means."""
+    row[0] += weight
+    for i in range(1, size):
+        row[i] += weight * values[i - 1]
+
+
+@inlined
+def observe_arm(row: Floats, values: Floats, objectives: int) -> None:
+    """Add a pull with the values (r₁ … r_D, g); NaN is what was not given."""
+    given, counts = 0, counts_at(objectives)
+    for d in range(objectives):
+        if not np.isnan(values[d]):
+            given += 1
+            row[counts + d] += 1.0
+            row[counts + objectives + d] += values[d]
+            row[counts + 2 * objectives + d] += values[d] * values[d]
+    if given == objectives:
+        if np.isnan(values[objectives]):  # an overall score that was not given leaves its entries alone
+            observe(row, 0, 1.0, values, objectives + 1)
+        else:
+            observe(row, 0, 1.0, values, objectives + 2)
+            row[scored_at(objectives)] += 1.0
+
+
+@inlined
+def square_of(values: Floats, objectives: int) -> float:
+    """Return ‖r‖² of the values (r₁ … r_D, …)."""
+    square = 0.0
+    for d in range(objectives):
+        square += values[d] * values[d]
+    return square
+
+
+@inlined
+def observe_round(row: Floats, values: Floats, weight: float, objectives: int) -> None:
+    """Add a user's round with a reward and an overall score, both whole, so many times over (0 for a user not there)."""
+    square = square_of(values, objectives)
+    row[ROUNDS] += weight
+    observe(row, PLAIN, weight, values, objectives + 2)
+    # w = 1/‖r‖² has no value at r = 0: such a sample carries no direction.
+    observe(row, weighted_at(objectives), weight / square if square > LEAST_SQUARE else 0.0, values, objectives + 2)
+
+
+@inlined
+def observe_user(row: Floats, values: Floats, objectives: int) -> None:
+    """Add a user's round with the values (r₁ … r_D, g); NaN is what was not given."""
+    # A regression takes a round only whole, reward and overall score both: NaN in either makes this NaN.
+    if np.isnan(square_of(values, objectives) + values[objectives]):
+        row[ROUNDS] += 1.0
+    else:
+        observe_round(row, values, 1.0, objectives)
+
+
+@inlined
+def state(row: Floats, weights: Floats, count: float, objectives: int) -> None:
+    """Add a stated preference to a row, `count` times: once, or 0 times for a user who is not there."""
+    row[STATED_COUNT] += count
+    for d in range(objectives):
+        row[STATED_SUM + d] += count * weights[d]
+        row[STATED_SUM + objectives + d] += count * weights[d] * weights[d]
+
+
+@kernel
+def observe_arms(rows: Floats, places: Ints, values: Floats) -> None:
+    """Add pulls to the rows at these places, one for each row of values."""
+    for k in range(len(places)):
+        observe_arm(rows[places[k]], values[k], values.shape[1] - 1)
+
+
+@kernel
+def observe_users(rows: Floats, stated: Floats, places: Ints, values: Floats, preferences: Floats) -> None:
+    """Add rounds to the rows at these places, and what was stated to the rows of stated preferences."""
+    objectives = values.shape[1] - 1
+    for k in range(len(places)):
+        observe_user(rows[places[k]], values[k], objectives)
+        if not np.isnan(preferences[k].sum()):
+            state(stated[places[k]], preferences[k], 1.0, objectives)
