@@ -53,8 +53,8 @@ def add_doctor(commands: Any) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from pamo.cli.store import waiting
     from pamo.doctor import Status, examine
+    from pamo.progress import waiting
     from pamo.store.addresses import shown
 
     with waiting("doctor") as announce:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
-from pamo.cli.options import check_target
+from pamo.cli.options import Parser, add_command, check_target
 from pamo.errors import InputError, StoreError
+from pamo.progress import Bar, waiting
 
 if TYPE_CHECKING:
-    from pamo.store.base import Objective
+    from pamo.store.base import Reader
     from pamo.store.maintenance import Overview
 
-_BAR = "{desc}: {percentage:3.0f} %|{bar}| {n_fmt} of {total_fmt} events, {elapsed} gone, {remaining} left"
 _SHOWN = 20
 """Differences that are printed one by one."""
 
@@ -105,43 +102,36 @@ was.
 
 def add_store(commands: Any) -> None:
     """Add `pamo store`."""
-    parser = commands.add_parser(
+    parser: Any = add_command(
+        commands,
         "store",
+        lambda options: parser.print_help() or 0,
         help="look into a store, verify, rebuild, export, import and migrate it",
-        description="Look after a store: a journal of decisions and feedback, and the sums that are its fold.",
-        epilog=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        about="Look after a store: a journal of decisions and feedback, and the sums that are its fold.",
+        examples=_HELP,
     )
-    parser.set_defaults(command=lambda options: parser.print_help() or 0)
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", help="what to do with it")
-    show = _add(parts, "show", _show, "what a store holds: objectives, counts, size, last event", _SHOW_HELP)
+
+    def add(name: str, run: Callable[[argparse.Namespace], int], help: str, examples: str) -> Parser:
+        about = f"{help[0].upper()}{help[1:]}."
+        return add_command(parts, name, _quietly(run), help=help, about=about, examples=examples)
+
+    show = add("show", _show, "what a store holds: objectives, counts, size, last event", _SHOW_HELP)
     _add_address(show, "store", "STORE", "the store to look into")
     show.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
-    verify = _add(parts, "verify", _verify, "fold the journal anew and compare it with the sums", _VERIFY_HELP)
+    verify = add("verify", _verify, "fold the journal anew and compare it with the sums", _VERIFY_HELP)
     _add_address(verify, "store", "STORE", "the store to verify")
-    rebuild = _add(parts, "rebuild", _rebuild, "throw the sums away and fold the journal again", _REBUILD_HELP)
+    rebuild = add("rebuild", _rebuild, "throw the sums away and fold the journal again", _REBUILD_HELP)
     _add_address(rebuild, "store", "STORE", "the store to rebuild")
-    export = _add(parts, "export", _export, "write the journal to a Parquet file", _EXPORT_HELP)
+    export = add("export", _export, "write the journal to a Parquet file", _EXPORT_HELP)
     _add_address(export, "store", "STORE", "the store to export")
     export.add_argument("file", metavar="FILE", help="the file to write: .parquet")
-    import_ = _add(parts, "import", _import, "begin a store with an exported journal", _IMPORT_HELP)
+    import_ = add("import", _import, "begin a store with an exported journal", _IMPORT_HELP)
     import_.add_argument("file", metavar="FILE", help="the file to read: .parquet")
     _add_address(import_, "store", "STORE", "the store to begin")
-    migrate = _add(parts, "migrate", _migrate, "begin a store with the journal of another", _MIGRATE_HELP)
+    migrate = add("migrate", _migrate, "begin a store with the journal of another", _MIGRATE_HELP)
     _add_address(migrate, "source", "FROM", "the store that there is")
     _add_address(migrate, "target", "TO", "the store to begin")
-
-
-def _add(parts: Any, name: str, command: Callable[[argparse.Namespace], int], summary: str, epilog: str) -> Any:
-    parser = parts.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(command=_quietly(command))
-    return parser
 
 
 def _add_address(parser: argparse.ArgumentParser, name: str, shown: str, text: str) -> None:
@@ -161,16 +151,32 @@ def _quietly(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse
     return run
 
 
-# The commands
+# The commands. What they need of a store is imported when they run: the command line starts without it.
+
+
+def _shown(address: str) -> str:
+    from pamo.store.addresses import shown
+
+    return shown(address)
+
+
+def _read(address: str, *, alone: bool = True) -> Reader:
+    from pamo.store.addresses import open_reader
+
+    return open_reader(address, alone=alone)
+
+
+def _bar(name: str, source: Reader) -> AbstractContextManager[Bar]:
+    return Bar(name, total=sum(source.kinds().values()))
 
 
 def _show(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import is_postgres, open_reader, shown
+    from pamo.store.addresses import kind_of
     from pamo.store.maintenance import overview
 
-    with open_reader(options.store, alone=False) as store:
+    with _read(options.store, alone=False) as store:
         found = overview(store)
-    address, kind = shown(options.store), "PostgreSQL" if is_postgres(options.store) else "SQLite"
+    address, kind = _shown(options.store), kind_of(options.store).name
     if options.format == "json":
         print(json.dumps(_document(address, kind, found), ensure_ascii=False, allow_nan=False))
     else:
@@ -179,17 +185,16 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import is_postgres, open_reader, shown
     from pamo.store.maintenance import verify
 
-    name = shown(options.store)
-    with open_reader(options.store) as store:
+    name = _shown(options.store)
+    with _read(options.store) as store:
         wrong: list[str] = []
         try:
             with waiting("checking the file"):
                 wrong = [f"SQLite: {line}" for text in store.damage() for line in text.splitlines()]
-            with _bar("verify", sum(store.kinds().values())) as told:
-                report = verify(store, progress=told)
+            with _bar("verify", store) as bar:
+                report = verify(store, progress=bar.advance)
         except StoreError as error:  # of a damaged file not even all events can be read
             _print_differences(name, [*wrong, str(error)])
             print("the journal cannot be read to its end: bring back a copy of the file, or import an export of it")
@@ -200,7 +205,7 @@ def _verify(options: argparse.Namespace) -> int:
         "and the pending decisions"
     )
     if not wrong:
-        intact = "" if is_postgres(options.store) else ", and SQLite finds its file intact"
+        intact = ", and SQLite finds its file intact" if store.inspects else ""
         print(f"all sums are the journal's{intact}")
         return 0
     _print_differences(name, wrong)
@@ -220,29 +225,27 @@ def _print_differences(name: str, wrong: list[str]) -> None:
 
 
 def _rebuild(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import open_existing, shown
+    from pamo.store.addresses import open_existing
 
     with waiting("rebuild"), open_existing(options.store) as store:
         store.rebuild()
         store.snapshot()
-        arms, users = len(store.arms().ids), sum(1 for _ in store.user_ids())
-    print(f"{shown(options.store)}: folded anew, {arms:,} arms and {users:,} users")
+        arms, users = len(store.arms().ids), store.count_users()
+    print(f"{_shown(options.store)}: folded anew, {arms:,} arms and {users:,} users")
     return 0
 
 
 def _export(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import open_reader, shown
     from pamo.store.maintenance import export
 
     check_target("FILE", options.file, (".parquet",))
-    with open_reader(options.store) as store, _bar("export", sum(store.kinds().values())) as told:
-        count = export(store, options.file, progress=told)
-    print(f"{options.file}: {count:,} events of {shown(options.store)}")
+    with _read(options.store) as store, _bar("export", store) as bar:
+        count = export(store, options.file, progress=bar.advance)
+    print(f"{options.file}: {count:,} events of {_shown(options.store)}")
     return 0
 
 
 def _import(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import shown
     from pamo.store.maintenance import exported_events, import_
 
     if Path(options.file).suffix != ".parquet":
@@ -251,22 +254,21 @@ def _import(options: argparse.Namespace) -> int:
         raise InputError(f"there is no file {options.file}: give one that `pamo store export` wrote")
     if options.store.endswith(".parquet"):
         raise InputError(f"expected the store to begin after FILE, got another file: {options.store!r}")
-    with _bar("import", exported_events(options.file)) as told:
-        count = import_(options.file, options.store, progress=told)
-    print(f"{shown(options.store)}: begun with {count:,} events of {options.file}")
+    with Bar("import", total=exported_events(options.file)) as bar:
+        count = import_(options.file, options.store, progress=bar.advance)
+    print(f"{_shown(options.store)}: begun with {count:,} events of {options.file}")
     return 0
 
 
 def _migrate(options: argparse.Namespace) -> int:
-    from pamo.store.addresses import is_postgres, open_reader, shown
     from pamo.store.maintenance import migrate
 
     names = options.source, options.target
-    if len({name if is_postgres(name) else str(Path(name).resolve()) for name in names}) == 1:
-        raise InputError(f"expected two stores, got {shown(options.source)} twice")
-    with open_reader(options.source) as source, _bar("migrate", sum(source.kinds().values())) as told:
-        count = migrate(source, options.target, progress=told)
-    print(f"{shown(options.target)}: begun with {count:,} events of {shown(options.source)}")
+    if len({name if "://" in name else str(Path(name).resolve()) for name in names}) == 1:
+        raise InputError(f"expected two stores, got {_shown(options.source)} twice")
+    with _read(options.source) as source, _bar("migrate", source) as bar:
+        count = migrate(source, options.target, progress=bar.advance)
+    print(f"{_shown(options.target)}: begun with {count:,} events of {_shown(options.source)}")
     return 0
 
 
@@ -278,8 +280,8 @@ def _document(address: str, kind: str, found: Overview) -> dict[str, Any]:
         "store": address,
         "kind": kind.lower(),
         "format": found.format,
-        "objectives": [_objective(one) for one in found.objectives],
-        "overall": _objective(found.overall),
+        "objectives": [asdict(one) for one in found.objectives],
+        "overall": asdict(found.overall),
         "arms": {"active": found.active_arms, "retired": found.retired_arms},
         "users": found.users,
         "events": {"total": found.events, **found.kinds},
@@ -291,18 +293,16 @@ def _document(address: str, kind: str, found: Overview) -> dict[str, Any]:
     }
 
 
-def _objective(one: Objective) -> dict[str, Any]:
-    return {"name": one.name, "low": one.low, "high": one.high, "lower_is_better": one.lower_is_better}
-
-
 def _table(address: str, kind: str, found: Overview) -> str:
-    objectives = [_scale(one) for one in found.objectives]
+    from pamo.store.rules import scale
+
+    objectives = [scale(one) for one in found.objectives]
     sizes = ", ".join(f"{name} {_bytes(size)}" for name, size in found.sizes.items() if size)
     rows = [
         ("store", f"{address} ({kind}, format {found.format})"),
         ("objectives", objectives[0]),
         *(("", text) for text in objectives[1:]),
-        ("overall", _scale(found.overall)),
+        ("overall", scale(found.overall)),
         ("arms", f"{found.active_arms:,} active, {found.retired_arms:,} retired"),
         ("users", f"{found.users:,}"),
         ("events", f"{found.events:,}: {found.decisions:,} decisions, {found.feedbacks:,} feedbacks"),
@@ -311,11 +311,6 @@ def _table(address: str, kind: str, found: Overview) -> str:
         ("last event", _time(found.last_at) or "none yet"),
     ]
     return "\n".join(f"{name:<12}{text}" for name, text in rows)
-
-
-def _scale(one: Objective) -> str:
-    better = ", lower is better" if one.lower_is_better else ""
-    return f"{one.name}: {one.low:g}..{one.high:g}{better}"
 
 
 def _bytes(size: int) -> str:
@@ -334,29 +329,3 @@ def _time(at: float | None) -> str | None:
         return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     except (OverflowError, OSError, ValueError):  # whoever wrote it had a clock of their own
         return f"{at:g} s"
-
-
-@contextlib.contextmanager
-def _bar(name: str, total: int) -> Iterator[Callable[[int], object]]:
-    with tqdm(total=total, desc=name, file=sys.stderr, leave=False, bar_format=_BAR) as bar:
-        yield bar.update
-
-
-@contextlib.contextmanager
-def waiting(name: str) -> Iterator[Callable[[str], object]]:
-    """Show how long something takes that cannot tell how far it is; what is yielded changes the name of it."""
-    done = threading.Event()
-    shape = "{desc}: {elapsed} gone"
-    with tqdm(desc=name, file=sys.stderr, leave=False, bar_format=shape, disable=None) as bar:  # None: not in a file
-
-        def tick() -> None:
-            while not done.wait(0.5):
-                bar.refresh()
-
-        ticking = threading.Thread(target=tick, daemon=True)
-        ticking.start()
-        try:
-            yield bar.set_description_str
-        finally:
-            done.set()
-            ticking.join()

@@ -10,18 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pamo.errors import StoreError, missing_extra
-from pamo.store.base import (
-    ArmAdded,
-    ArmRetired,
-    DecisionMade,
-    Event,
-    FeedbackGiven,
-    Setup,
-    UserErased,
-)
+from pamo.store.base import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Setup, UserErased
 
 try:
     import msgspec
+    from msgspec.structs import astuple
 except ImportError:
     raise missing_extra("a store on disk", "msgspec", "sqlite,postgres") from None
 
@@ -39,6 +32,9 @@ class Row(NamedTuple):
     body: str
 
 
+# Bodies: the fields that are in no column, in the order of the events'.
+
+
 class _Decision(msgspec.Struct, omit_defaults=True):
     arms: tuple[str, ...]
     propensity: float
@@ -51,28 +47,24 @@ class _Decision(msgspec.Struct, omit_defaults=True):
 
 
 class _Feedback(msgspec.Struct, omit_defaults=True):
-    arm: str
     rewards: Mapping[str, float]
     at: float
     overall: float | None = None
     preference: Mapping[str, float] | None = None
+    arm: str | None = None
 
 
 _encode = msgspec.json.Encoder().encode
 _decode_decision = msgspec.json.Decoder(_Decision).decode
 _decode_feedback = msgspec.json.Decoder(_Feedback).decode
-_DECODERS: dict[str, Any] = {
-    SETUP: msgspec.json.Decoder(Setup).decode,
-    ARM_ADDED: msgspec.json.Decoder(ArmAdded).decode,
-    ARM_RETIRED: msgspec.json.Decoder(ArmRetired).decode,
-    USER_ERASED: msgspec.json.Decoder(UserErased).decode,
-}
+_KINDS: dict[type, str] = {Setup: SETUP, ArmAdded: ARM_ADDED, ArmRetired: ARM_RETIRED, UserErased: USER_ERASED}
+_DECODERS: dict[str, Any] = {kind: msgspec.json.Decoder(event).decode for event, kind in _KINDS.items()}
 
 
 def encode(event: Event) -> Row:
     """Return the event as a row."""
     if type(event) is FeedbackGiven:
-        feedback = _Feedback(event.arm or "", event.rewards, event.at, event.overall, event.preference)
+        feedback = _Feedback(event.rewards, event.at, event.overall, event.preference, event.arm)
         return Row(FEEDBACK, event.decision, event.user, None, _encode(feedback).decode())
     if type(event) is DecisionMade:
         decision = _Decision(
@@ -86,33 +78,17 @@ def encode(event: Event) -> Row:
             None if event.explanation is None else dict(event.explanation),
         )
         return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
-    kind = _KINDS[type(event)]
-    return Row(kind, None, None, None, _encode(event).decode())
+    return Row(_KINDS[type(event)], None, None, None, _encode(event).decode())
 
 
 def decode(kind: str, decision: str | None, user: str | None, key: str | None, body: str | bytes) -> Event:
     """Return the event that a row holds."""
     try:
         if kind == FEEDBACK:
-            given = _decode_feedback(body)
-            return FeedbackGiven(
-                decision or "", given.rewards, given.at, given.overall, given.preference, given.arm, user
-            )
+            return FeedbackGiven(decision or "", *astuple(_decode_feedback(body)), user)  # type: ignore[call-arg]
         if kind == DECISION:
-            made = _decode_decision(body)
-            return DecisionMade(
-                decision or "",
-                user,
-                made.arms,
-                made.propensity,
-                made.policy,
-                made.at,
-                made.offer,
-                made.k,
-                made.preference,
-                key,
-                made.explanation,
-            )
+            *first, explanation = astuple(_decode_decision(body))
+            return DecisionMade(decision or "", user, *first, key, explanation)  # type: ignore[call-arg]
         event: Event = _DECODERS[kind](body)
         return event
     except (KeyError, msgspec.MsgspecError) as error:
@@ -132,6 +108,3 @@ def decode_rows(text: str) -> Iterator[tuple[int, Event]]:
 def to_json(value: Any) -> str:
     """Return any plain value as JSON."""
     return _encode(value).decode()
-
-
-_KINDS: dict[type, str] = {Setup: SETUP, ArmAdded: ARM_ADDED, ArmRetired: ARM_RETIRED, UserErased: USER_ERASED}

@@ -16,7 +16,6 @@ from pamo.store.base import (
     DecisionMade,
     Event,
     FeedbackGiven,
-    Made,
     Outcome,
     Receipt,
     Setup,
@@ -128,18 +127,6 @@ class MemoryStore(FoldedStore):
         with self.lock:
             found = [(place + 1, self._journal[place]) for place in self._places.get(user, ())]
         yield from found
-
-    def decisions_of(self, user: str, limit: int, before: int | None = None) -> list[Made]:
-        """Return a user's decisions with their feedback, the newest first."""
-        found: list[Made] = []
-        with self.lock:
-            for place in reversed(self._places.get(user, ())):
-                event = self._journal[place]
-                if len(found) == limit:
-                    break
-                if isinstance(event, DecisionMade) and (before is None or place + 1 < before):
-                    found.append(Made(place + 1, event, self._ledger.entries[event.id].feedback))
-        return found
 
     def decision(self, decision_id: str) -> DecisionMade | None:
         """Return a decision."""

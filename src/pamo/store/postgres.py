@@ -170,11 +170,6 @@ class PostgresStore(SqlStore):
     # Opening
 
     @classmethod
-    def at(cls, address: str, setup: Setup | None, expires_after: float) -> Self:
-        """Open the store in a database, or begin it there."""
-        return cls(address, setup, expires_after=expires_after)
-
-    @classmethod
     @contextlib.contextmanager
     def begun(cls, address: str, setup: Setup) -> Iterator[Self]:
         """Yield a store whose tables, where they were made for it, are taken away again if it fails."""

@@ -150,11 +150,12 @@ class Checker:
             plain = self._check_preference(event.preference) and plain
         if plain:
             return event
+        k: Any = event.k
         return replace(
             event,
             at=float(event.at),
             propensity=_plain(event.propensity),
-            k=int(event.k) if isinstance(event.k, Integral) else event.k,
+            k=int(k) if isinstance(k, Integral) else k,
             preference=_floats(event.preference),
         )
 

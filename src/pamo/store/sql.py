@@ -6,11 +6,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from itertools import islice
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pamo.errors import InputError, StoreError
 from pamo.store.base import (
     CLOSED,
+    EXPIRES_AFTER,
     DecisionMade,
     Event,
     FeedbackGiven,
@@ -63,6 +64,15 @@ class SqlStore(Store):
     """Events that are read or taken over at a time."""
     _writer: Writer
     _closed: bool
+
+    @abstractmethod
+    def __init__(self, address: str, setup: Setup | None = None, *, expires_after: float = EXPIRES_AFTER) -> None:
+        """Open the store at an address, or begin it there."""
+
+    @classmethod
+    def at(cls, address: str, setup: Setup | None, expires_after: float) -> Self:
+        """Open the store at an address, or begin it there."""
+        return cls(address, setup, expires_after=expires_after)
 
     @abstractmethod
     def _rows(self, statement: str, bindings: Sequence[Any] = ()) -> list[Any]:

@@ -17,16 +17,7 @@ from typing import Any, Self
 
 from pamo.errors import InputError, StoreError
 from pamo.store import snapshot as snapshots
-from pamo.store.base import (
-    CLOSED,
-    EXPIRES_AFTER,
-    NOT_EMPTY,
-    Event,
-    Outcome,
-    Receipt,
-    Setup,
-    UserErased,
-)
+from pamo.store.base import CLOSED, EXPIRES_AFTER, NOT_EMPTY, Event, Outcome, Receipt, Setup, UserErased
 from pamo.store.encoding import decode_rows, encode, to_json
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
@@ -131,11 +122,6 @@ class SqliteStore(FoldedStore, SqlStore):
         self._writer = Writer(self._commit, self._between)
 
     # Opening
-
-    @classmethod
-    def at(cls, address: str, setup: Setup | None, expires_after: float) -> Self:
-        """Open the store in a file, or begin it there."""
-        return cls(address, setup, expires_after=expires_after)
 
     @classmethod
     @contextlib.contextmanager
