@@ -147,7 +147,8 @@ class Checker:
             check_text(arm, "an arm", "arms")
         plain = type(event.at) is float and type(event.propensity) is float and type(event.k) is int
         if event.preference is not None:
-            plain = self._check_preference(event.preference) and plain
+            self._check_preference(event.preference)
+            plain = plain and _is_plain(event.preference)
         if plain:
             return event
         k: Any = event.k
@@ -181,7 +182,8 @@ class Checker:
         if event.arm is not None:
             check_text(event.arm, "an arm", "arm")
         if event.preference is not None:
-            plain = self._check_preference(event.preference) and plain
+            self._check_preference(event.preference)
+            plain = plain and _is_plain(event.preference)
         elif event.overall is None and not event.rewards:
             raise InputError(
                 "expected feedback with a reward, an overall score or a preference, got none of them: "
@@ -198,19 +200,15 @@ class Checker:
             preference=_floats(event.preference),
         )
 
-    def _check_preference(self, preference: Mapping[str, float]) -> bool:
-        """Raise `InputError` unless these may be weights; tell whether they are plain floats."""
+    def _check_preference(self, preference: Mapping[str, float]) -> None:
         given: Any = preference  # callers may not have been type-checked
         if not isinstance(given, Mapping) or given.keys() != self._objectives.keys():
             wanted = ", ".join(self._objectives)
             raise InputError(
                 f"expected in preference a weight for every objective ({wanted}), got {given!r:.80}", "preference"
             )
-        plain = type(given) is dict
         for name, value in preference.items():
             check_weight(name, value)
-            plain = plain and type(value) is float
-        return plain
 
 
 def check_weight(name: str, value: Any) -> None:
@@ -334,6 +332,10 @@ def _is_number(value: Any) -> bool:
 def _plain(value: Any) -> Any:
     """Return a number as a plain float, and anything else as it is."""
     return float(value) if _is_number(value) else value
+
+
+def _is_plain(values: Mapping[str, float]) -> bool:
+    return type(values) is dict and all(type(value) is float for value in values.values())
 
 
 def _floats(values: Mapping[str, float] | None) -> Any:
