@@ -294,7 +294,7 @@ def _document(address: str, kind: str, found: Overview) -> dict[str, Any]:
 
 
 def _table(address: str, kind: str, found: Overview) -> str:
-    from pamo.store.rules import scale
+    from pamo.store.setups import scale
 
     objectives = [scale(one) for one in found.objectives]
     sizes = ", ".join(f"{name} {_bytes(size)}" for name, size in found.sizes.items() if size)

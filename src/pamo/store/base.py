@@ -172,17 +172,6 @@ class Made(NamedTuple):
     feedback: FeedbackGiven | None
 
 
-ArmState = tuple[str, bool]
-"""An arm's name, and whether it is active."""
-
-_versions = itertools.count(1)
-
-
-def new_version() -> int:
-    """Return a number for a table of arms, never the same twice in a process."""
-    return next(_versions)
-
-
 @dataclass(slots=True, frozen=True)
 class Arms:
     """The arms, a row each: ids, names for display, whether they are active, and their sums.
@@ -199,8 +188,18 @@ class Arms:
     version: int = field(compare=False, default=0)
 
 
+ArmState = tuple[str, bool]
+"""An arm's name, and whether it is active."""
+
+_versions = itertools.count(1)
+
+
+def new_version() -> int:
+    """Return a number for a table of arms, never the same twice in a process."""
+    return next(_versions)
+
+
 CLOSED = "this store is closed"
-NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
 
 
 class Store(ABC):

@@ -11,7 +11,6 @@ from pamo.errors import InputError, StoreError
 from pamo.store.base import (
     CLOSED,
     EXPIRES_AFTER,
-    NOT_EMPTY,
     ArmState,
     DecisionMade,
     Event,
@@ -24,7 +23,8 @@ from pamo.store.base import (
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.ledger import Ledger, nobody
-from pamo.store.rules import Checker, plain_setup, redacted
+from pamo.store.rules import NOT_EMPTY, Checker, redacted
+from pamo.store.setups import plain_setup
 
 _OF_USERS = (DecisionMade, FeedbackGiven)
 

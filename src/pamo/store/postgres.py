@@ -25,7 +25,6 @@ from pamo.rows import LAYOUT, stated_width, user_width
 from pamo.store.addresses import shown
 from pamo.store.base import (
     EXPIRES_AFTER,
-    NOT_EMPTY,
     ArmAdded,
     ArmRetired,
     Arms,
@@ -43,8 +42,9 @@ from pamo.store.folded import FoldedStore
 from pamo.store.ledger import Ledger, named, nobody, runs
 from pamo.store.postgres_arms import ArmCache
 from pamo.store.postgres_link import LOCK, Link, LostError, Still, connect
-from pamo.store.rules import Checker, plain_setup
+from pamo.store.rules import NOT_EMPTY, Checker
 from pamo.store.scales import Scales
+from pamo.store.setups import plain_setup
 from pamo.store.sql import Questions, SqlReader, SqlStore, decoded, pages
 from pamo.store.writer import Writer
 

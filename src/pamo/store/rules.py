@@ -31,6 +31,8 @@ from pamo.store.base import (
 LONGEST = 256
 """Characters of the longest id, name or key."""
 
+NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
+
 LARGEST = sys.float_info.max
 
 HEAVIEST = 1e6
@@ -64,31 +66,6 @@ def check_setup(setup: Setup) -> None:
             )
     if len(set(names)) < len(names) or "overall" in names:
         raise InputError(f"expected objectives of different names, none of them 'overall', got {', '.join(names)}")
-
-
-def plain_setup(setup: Setup) -> Setup:
-    """Return the objectives with plain floats for their scales; raise `InputError` unless they can be learned."""
-    overall, *objectives = (
-        replace(one, low=_plain(one.low), high=_plain(one.high)) for one in (setup.overall, *setup.objectives)
-    )
-    plain = replace(setup, objectives=tuple(objectives), overall=overall)
-    check_setup(plain)
-    return plain
-
-
-def described(setup: Setup) -> str:
-    """Return the objectives as people write them.
-
-    >>> described(Setup((Objective("price", 0, 500, lower_is_better=True), Objective("taste", 1, 5))))
-    'price: 0..500, lower is better; taste: 1..5; overall: 0..1'
-    """
-    return "; ".join(scale(one) for one in (*setup.objectives, setup.overall))
-
-
-def scale(one: Objective) -> str:
-    """Return an objective as people write it."""
-    low, high = (f"{end:g}" if float(f"{end:g}") == end else repr(end) for end in (one.low, one.high))
-    return f"{one.name}: {low}..{high}{', lower is better' if one.lower_is_better else ''}"
 
 
 def check_text(value: Any, what: str, field: str) -> None:
@@ -145,17 +122,17 @@ class Checker:
             raise InputError(f"expected at least one chosen arm in decision {event.id}, got none")
         for arm in event.arms:
             check_text(arm, "an arm", "arms")
-        plain = type(event.at) is float and type(event.propensity) is float and type(event.k) is int
+        exact = type(event.at) is float and type(event.propensity) is float and type(event.k) is int
         if event.preference is not None:
             self._check_preference(event.preference)
-            plain = plain and _is_plain(event.preference)
-        if plain:
+            exact = exact and _is_plain(event.preference)
+        if exact:
             return event
         k: Any = event.k
         return replace(
             event,
             at=float(event.at),
-            propensity=_plain(event.propensity),
+            propensity=plain(event.propensity),
             k=int(k) if isinstance(k, Integral) else k,
             preference=_floats(event.preference),
         )
@@ -164,13 +141,13 @@ class Checker:
         check_text(event.decision, "a decision's id", "id")
         _check_time(event.at)
         bounds = self._bounds
-        plain = type(event.at) is float and type(event.rewards) is dict
+        exact = type(event.at) is float and type(event.rewards) is dict
         try:
             for name, value in event.rewards.items():
                 low, high = bounds[name]
                 if type(value) is not float or not low <= value <= high:  # the usual number is done with; NaN is not
                     _check_score(self._objectives[name], value, f"rewards.{name}")
-                    plain = False
+                    exact = False
         except KeyError as error:
             known = ", ".join(bounds)
             raise InputError(f"unknown objective {error!s:.80} in rewards; known: {known}", "rewards") from None
@@ -178,25 +155,25 @@ class Checker:
             raise InputError(f"expected rewards by objective, got {event.rewards!r:.80}", "rewards") from None
         if event.overall is not None:
             _check_score(self._setup.overall, event.overall, "overall")
-            plain = plain and type(event.overall) is float
+            exact = exact and type(event.overall) is float
         if event.arm is not None:
             check_text(event.arm, "an arm", "arm")
         if event.preference is not None:
             self._check_preference(event.preference)
-            plain = plain and _is_plain(event.preference)
+            exact = exact and _is_plain(event.preference)
         elif event.overall is None and not event.rewards:
             raise InputError(
                 "expected feedback with a reward, an overall score or a preference, got none of them: "
                 "a decision takes one feedback, and this one would use it up",
                 "rewards",
             )
-        if plain:
+        if exact:
             return event
         return replace(
             event,
             rewards=_floats(event.rewards),
             at=float(event.at),
-            overall=_plain(event.overall),
+            overall=plain(event.overall),
             preference=_floats(event.preference),
         )
 
@@ -305,6 +282,19 @@ def redacted(event: DecisionMade | FeedbackGiven) -> DecisionMade | FeedbackGive
     return replace(event, user=None, preference=None)
 
 
+def plain(value: Any) -> Any:
+    """Return a number as a plain float, and anything else as it is."""
+    return float(value) if _is_number(value) else value
+
+
+def _is_plain(values: Mapping[str, float]) -> bool:
+    return type(values) is dict and all(type(value) is float for value in values.values())
+
+
+def _floats(values: Mapping[str, float] | None) -> Any:
+    return None if values is None else {name: float(value) for name, value in values.items()}
+
+
 def _check_time(value: Any) -> None:
     if not (type(value) is float and value - value == 0.0) and not _is_number(value):
         raise InputError(f"expected a time in seconds since 1970, got {value!r}")
@@ -327,16 +317,3 @@ def _is_number(value: Any) -> bool:
         return -LARGEST <= float(value) <= LARGEST
     except (OverflowError, ValueError):  # a whole number past all floats; a NaN that signals
         return False
-
-
-def _plain(value: Any) -> Any:
-    """Return a number as a plain float, and anything else as it is."""
-    return float(value) if _is_number(value) else value
-
-
-def _is_plain(values: Mapping[str, float]) -> bool:
-    return type(values) is dict and all(type(value) is float for value in values.values())
-
-
-def _floats(values: Mapping[str, float] | None) -> Any:
-    return None if values is None else {name: float(value) for name, value in values.items()}

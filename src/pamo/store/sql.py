@@ -23,7 +23,8 @@ from pamo.store.base import (
 )
 from pamo.store.encoding import DECISION, FEEDBACK, decode, encode
 from pamo.store.fold import Fold
-from pamo.store.rules import check_setup, described, redacted
+from pamo.store.rules import check_setup, redacted
+from pamo.store.setups import described
 from pamo.store.writer import Writer
 
 NEWEST = 2**63 - 1

@@ -17,12 +17,13 @@ from typing import Any, Self
 
 from pamo.errors import InputError, StoreError
 from pamo.store import snapshot as snapshots
-from pamo.store.base import CLOSED, EXPIRES_AFTER, NOT_EMPTY, Event, Outcome, Receipt, Setup, UserErased
+from pamo.store.base import CLOSED, EXPIRES_AFTER, Event, Outcome, Receipt, Setup, UserErased
 from pamo.store.encoding import decode_rows, encode, to_json
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.ledger import Ledger, named, nobody, runs
-from pamo.store.rules import Checker, plain_setup
+from pamo.store.rules import NOT_EMPTY, Checker
+from pamo.store.setups import plain_setup
 from pamo.store.sql import Questions, SqlReader, SqlStore, pages
 from pamo.store.sqlite_file import SNAPSHOT, apsw, beside, connect, own, sentences, with_ending
 from pamo.store.writer import Writer
