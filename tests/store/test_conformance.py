@@ -357,8 +357,8 @@ BAD: list[Any] = [
     feedback(rewards={"taste": "4"}),  # type: ignore[dict-item]
     feedback(rewards={"taste": True}),
     feedback(rewards={"taste": None}),  # type: ignore[dict-item]
-    feedback(rewards={"taste": np.bool_(True)}),
-    feedback(rewards={"taste": np.float32("nan")}),
+    feedback(rewards={"taste": np.bool_(True)}),  # type: ignore[dict-item]
+    feedback(rewards={"taste": np.float32("nan")}),  # type: ignore[dict-item]
     feedback(rewards={"taste": 4 + 0j}),  # type: ignore[dict-item]
     feedback(rewards={"taste": Decimal("sNaN")}),  # type: ignore[dict-item]
     feedback(rewards={"price": Decimal("500.01")}),  # type: ignore[dict-item]
@@ -462,7 +462,7 @@ def test_whatever_is_a_number_is_taken_and_kept_as_a_plain_float(home: Home, num
         kept.pop("format", None)
         found = [kept, *kept.get("objectives", ()), kept.get("overall"), kept.get("rewards"), kept.get("preference")]
         values = [value for part in found if isinstance(part, dict) for name, value in part.items() if name != "k"]
-        assert {type(value) for value in values if isinstance(value, Number) and type(value) is not bool} <= {float}
+        assert {type(value) for value in values if isinstance(value, Number)} <= {float, bool}
         assert all(type(part) is dict for part in (kept.get("rewards"), kept.get("preference")) if part is not None)
     assert store.append(dataclasses.replace(given, preference=weights)).outcome is Outcome.DUPLICATE
 
