@@ -11,7 +11,7 @@ import pytest
 import schemathesis
 from prometheus_client.parser import text_string_to_metric_families
 
-from pamo.service.table import OPERATIONS
+from pamo.service.operations import OPERATIONS
 from tests.service.calling import KEYS, SCORES, SECRETS, Serve, Service
 from tests.service.serving import Server
 

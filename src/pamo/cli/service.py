@@ -13,7 +13,7 @@ from pamo.errors import InputError
 from pamo.service.keys import Key, Role, digest_of, new_key
 from pamo.service.options import Option, YesNo
 from pamo.service.settings import FILE, OPTIONS, Settings, load_settings
-from pamo.service.written import as_file, default_in_words, key_table, shown
+from pamo.service.settings_file import as_file, default_in_words, key_table, shown
 
 _SERVE_HELP = """\
 examples:

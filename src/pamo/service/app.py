@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.responses import Response
@@ -13,17 +14,33 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Lifespan, Receive, Scope, Send
 
 from pamo.engine import Engine
-from pamo.service import reference
+from pamo.service import openapi_page
 from pamo.service.api import Api
-from pamo.service.dashboard.pages import VIEWS, Pages
-from pamo.service.editions import PLAIN, Edition
-from pamo.service.handling import Endpoint, refuse
+from pamo.service.dashboard.pages import VIEWS, Pages, View
+from pamo.service.endpoint import Endpoint, path_parts, refuse, refuse_method
 from pamo.service.openapi import describe
-from pamo.service.operations import Call, Operation
+from pamo.service.operations import OPERATIONS, Arguments, Operation
 from pamo.service.problems import Problem
 from pamo.service.schemas import encode
 from pamo.service.settings import Settings
-from pamo.service.table import OPERATIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edition:
+    """What an edition of the service has beyond the plain one: `pamo demo` is one.
+
+    views: they come first in the menu. prepare: is handed the engine before anybody is served. started: is handed the
+    address where it serves; without it the address is printed.
+    """
+
+    operations: tuple[Operation, ...] = ()
+    views: tuple[View, ...] = ()
+    prepare: Callable[[Engine], None] = lambda engine: None
+    started: Callable[[str], None] | None = None
+
+
+PLAIN = Edition()
+"""The service as `pamo serve` runs it."""
 
 
 class Routes(BaseRoute):
@@ -40,9 +57,8 @@ class Routes(BaseRoute):
 
     def find(self, scope: Scope) -> tuple[dict[str, Endpoint] | None, tuple[str, ...]]:
         """Return what a path takes, by method, and the ids in it; None if it is not one of the API's."""
-        raw = scope.get("raw_path") or quote(scope["path"]).encode()
-        parts = raw.decode("latin-1").split("/")[1:]
-        methods = self._methods.get(tuple(parts))
+        parts = path_parts(scope)
+        methods = self._methods.get(parts)
         if methods is not None or len(parts) < 3:
             return methods, ()
         return self._methods.get((*parts[:2], None, *parts[3:])), (_text(parts[2]),)
@@ -53,8 +69,7 @@ class Routes(BaseRoute):
         """Hand the request to its operation."""
         endpoint = found.get(scope["method"])
         if endpoint is None:
-            allowed = ", ".join(found)
-            await refuse(send, Problem(405, f"this takes {allowed}, not {scope['method']}", headers={"allow": allowed}))
+            await refuse_method(send, scope["method"], found)
             return
         await endpoint(scope, receive, send, ids)
 
@@ -114,15 +129,16 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
     """
     settings = Settings() if settings is None else settings
     api = Api(engine, settings)
+    keys = not api.keyring.empty
     operations = (*OPERATIONS, *edition.operations)
-    document = describe(operations, engine.store.setup, keys=not api.keyring.empty, max_batch=settings.max_batch)
-    description, page = encode(document), reference.page(document)
+    document = describe(operations, engine.store.setup, keys=keys, max_batch=settings.max_batch)
+    description, page = encode(document), openapi_page.page(document)
 
-    async def openapi(api: Api, call: Call) -> Any:
+    async def openapi(api: Api, asked: Arguments) -> Any:
         return Response(description, media_type="application/json")
 
-    async def docs(api: Api, call: Call) -> Any:
-        return Response(page, media_type="text/html", headers={"content-security-policy": reference.POLICY})
+    async def docs(api: Api, asked: Arguments) -> Any:
+        return Response(page, media_type="text/html", headers={"content-security-policy": openapi_page.POLICY})
 
     about = (
         Operation("GET", "/openapi.json", "getOpenApi", "Return this description.", openapi, roles=None),
@@ -135,7 +151,7 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
         api.stream.close()
         api.live.close()
 
-    pages = Pages(keys=not api.keyring.empty, views=(*edition.views, *VIEWS))
+    pages = Pages(keys=keys, views=(*edition.views, *VIEWS))
     app = Application(Routes(api, (*operations, *about)), pages, lifespan)
     app.state.api = api
     return app

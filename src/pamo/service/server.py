@@ -19,8 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from pamo.engine import Engine, Lookout
 from pamo.errors import InputError, PamoError
-from pamo.service.app import create_app
-from pamo.service.editions import PLAIN, Edition
+from pamo.service.app import PLAIN, Edition, create_app
 from pamo.service.settings import Settings
 from pamo.store import open_store
 
@@ -73,32 +72,34 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Give the first request its time."""
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(self.patience, self._hang_up)
+        self._start_clock()
 
     def on_message_begin(self) -> None:
         """Give each later request its time as well."""
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(self.patience, self._hang_up)
+        self._start_clock()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """Stop the clock: from here on the application has its own."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._stop_clock()
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._stop_clock()
         super().connection_lost(exc)
 
-    def _hang_up(self) -> None:
+    def _start_clock(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.patience, self._hang_up)
+
+    def _stop_clock(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def _hang_up(self) -> None:
+        self._stop_clock()
         if not self.transport.is_closing():
             self.transport.close()
 

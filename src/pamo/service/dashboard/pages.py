@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from urllib.parse import quote
 
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
@@ -12,8 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from pamo._version import __version__
 from pamo.service.dashboard.assets import Assets, assets
-from pamo.service.handling import refuse
-from pamo.service.problems import Problem
+from pamo.service.endpoint import path_parts, refuse_method
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -118,8 +116,7 @@ class Pages(BaseRoute):
         """Tell whether the path is one of the page's."""
         if scope["type"] != "http":
             return Match.NONE, {}
-        raw = scope.get("raw_path") or quote(scope["path"]).encode()
-        parts = tuple(raw.decode("latin-1").split("/")[1:])
+        parts = path_parts(scope)
         html = self._shells.get(parts) or (len(parts) == 2 and parts[1] and self._shells.get((parts[0], "{id}")))
         if html:
             return Match.FULL, {"pamo.page": Response(html, media_type="text/html", headers=HEADERS)}
@@ -134,7 +131,6 @@ class Pages(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the view or the file."""
         if scope["method"] not in {"GET", "HEAD"}:
-            problem = Problem(405, f"this takes GET, HEAD, not {scope['method']}", headers={"allow": "GET, HEAD"})
-            await refuse(send, problem)
+            await refuse_method(send, scope["method"], ("GET", "HEAD"))
             return
         await scope["pamo.page"](scope, receive, send)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pamo.service.app import Edition
 from pamo.service.dashboard.pages import View
 from pamo.service.demo.operations import demo_operations
 from pamo.service.demo.world import MEASURES, OVERALL, RESTAURANTS, Restaurant, open_restaurants
-from pamo.service.editions import Edition
 from pamo.service.settings import Settings
 
 __all__ = ["TRY", "demo_edition", "demo_settings"]

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from pamo.service.api import Api
 from pamo.service.demo.world import APART, MEASURES, NOISE, Restaurant
-from pamo.service.operations import Call, Operation
+from pamo.service.operations import Arguments, Operation
 
 
 class MeasureAnswer(Struct):
@@ -50,7 +50,7 @@ def demo_operations(restaurants: tuple[Restaurant, ...]) -> tuple[Operation, ...
     ]
     names = [one.name for one in measures]
 
-    async def world(api: Api, call: Call) -> Any:
+    async def world(api: Api, asked: Arguments) -> Any:
         """Return the restaurants as they are now: without the retired ones, and by the names they were given."""
         arms = {arm.id: arm for arm in await api.aside(api.engine.arms) if arm.active}
         found = [

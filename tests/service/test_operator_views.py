@@ -10,9 +10,9 @@ import pytest
 
 from pamo import Engine
 from pamo.service.activity import Activity
+from pamo.service.operations import OPERATIONS
 from pamo.service.schemas import encode
 from pamo.service.stream import READERS, WAITING
-from pamo.service.table import OPERATIONS
 from tests.service.calling import KEYS, OBJECTIVES, SCORES, SECRETS, WEIGHTS, Serve, Service
 from tests.service.serving import Server
 

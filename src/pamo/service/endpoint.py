@@ -6,9 +6,9 @@ import asyncio
 import functools
 import logging
 import time
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 from starlette.responses import Response
@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from pamo.errors import PamoError
 from pamo.service.api import Api
-from pamo.service.operations import Call, Operation
+from pamo.service.operations import Arguments, Operation
 from pamo.service.problems import MEDIA_TYPE, Problem, misread, problem_of
 from pamo.service.schemas import encode
 from pamo.service.settings import is_loopback
@@ -52,23 +52,26 @@ class Endpoint:
             else:
                 status = self._operation.status
                 await _send(send, status, self._success, b"" if status == 204 else encode(answer))
-        except Problem as problem:
+        except Exception as error:
+            problem = self._problem(error)
             status = problem.status
             await refuse(send, problem)
-        except PamoError as error:
-            translated = problem_of(error)
-            status = translated.status
-            if status >= 500:
-                log.error("%s: %s", self._operation.name, error)
-            await refuse(send, translated)
-        except Exception:
-            status = 500
-            log.exception("%s %s failed", scope["method"], self._operation.path)
-            await refuse(send, Problem(500, "this failed, and the log here says why; nothing was acknowledged"))
         finally:
             api.in_flight -= 1
         self._count(status)
         self._clock(time.perf_counter() - started)
+
+    def _problem(self, error: Exception) -> Problem:
+        """Return what an error is to the caller; what nobody expected goes to the log."""
+        if isinstance(error, Problem):
+            return error
+        if isinstance(error, PamoError):
+            problem = problem_of(error)
+            if problem.status >= 500:
+                log.error("%s: %s", self._operation.name, error)
+            return problem
+        log.error("%s %s failed", self._operation.method, self._operation.path, exc_info=error)
+        return Problem(500, "this failed, and the log here says why; nothing was acknowledged")
 
     async def _answer(self, scope: Scope, receive: Receive, ids: tuple[str, ...]) -> Any:
         api, operation = self._api, self._operation
@@ -90,18 +93,18 @@ class Endpoint:
                 raise Problem(503, "too many requests are under way: try again soon", headers={"retry-after": "1"})
         for one in ids:
             check_text(one, "an id", "id")
-        call = Call(ids)
+        asked = Arguments(ids)
         if self._decode is not None:
             body = await self._body(receive, length)
             if body or not operation.body_optional:
                 if content_type is None or content_type.partition(b";")[0].strip().lower() != _JSON:
                     raise Problem(415, "expected content-type: application/json (curl sends it with --json)")
-                call.body = self._read(body)
+                asked.body = self._read(body)
         if operation.query is not None:
-            call.query = _query(operation.query, scope["query_string"])
+            asked.query = _query(operation.query, scope["query_string"])
         if repeat is not None and operation.repeatable:
-            call.key = _repeat_key(repeat)
-        return await operation.handler(api, call)
+            asked.key = _repeat_key(repeat)
+        return await operation.handler(api, asked)
 
     def _read(self, body: bytes) -> Any:
         assert self._decode is not None
@@ -232,6 +235,18 @@ def _is_loopback(host: bytes) -> bool:
     name = host.decode("latin-1").strip().lower()
     name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
     return name.endswith(".localhost") or is_loopback(name)
+
+
+def path_parts(scope: Scope) -> tuple[str, ...]:
+    """Return the parts of a request's path, as they came: percent-encoded."""
+    raw = scope.get("raw_path") or quote(scope["path"]).encode()
+    return tuple(raw.decode("latin-1").split("/")[1:])
+
+
+async def refuse_method(send: Send, method: str, allowed: Iterable[str]) -> None:
+    """Answer that a path takes other methods."""
+    names = ", ".join(allowed)
+    await refuse(send, Problem(405, f"this takes {names}, not {method}", headers={"allow": names}))
 
 
 async def refuse(send: Send, problem: Problem) -> None:
