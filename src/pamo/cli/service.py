@@ -11,7 +11,7 @@ from typing import Any
 from pamo.cli.options import Parser
 from pamo.errors import InputError
 from pamo.service.keys import Key, Role, digest_of, new_key
-from pamo.service.options import Option, YesNo
+from pamo.service.options import YES_OR_NO, Option
 from pamo.service.settings import FILE, OPTIONS, Settings, load_settings
 from pamo.service.settings_file import as_file, default_in_words, key_table, shown
 
@@ -114,7 +114,7 @@ def _command(commands: Any, name: str, help: str, description: str, epilog: str)
 def _add_flag(group: Any, row: Option) -> None:
     # Values stay text here: `load_settings` reads them as it reads the environment, with the same sentences.
     help = f"{row.help} Default: {default_in_words(row, '')}.".replace("%", "%%")
-    if isinstance(row.kind, YesNo):
+    if row.kind is YES_OR_NO:
         group.add_argument(row.flag, action=argparse.BooleanOptionalAction, default=None, help=help)
     elif row.default == ():
         group.add_argument(row.flag, action="append", metavar=row.kind.metavar, help=help)

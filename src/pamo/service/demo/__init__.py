@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pamo.service.app import Edition
 from pamo.service.dashboard.pages import View
 from pamo.service.demo.operations import demo_operations
-from pamo.service.demo.world import MEASURES, OVERALL, RESTAURANTS, Restaurant, open_restaurants
+from pamo.service.demo.world import RESTAURANTS, SETUP, Restaurant, open_restaurants
+from pamo.service.options import objective_text
 from pamo.service.settings import Settings
 
 __all__ = ["TRY", "demo_edition", "demo_settings"]
@@ -29,13 +30,14 @@ def demo_settings(store: str = "memory:", port: int = 0) -> Settings:
     >>> demo_settings().objectives[0]
     'price: 8..60, lower is better'
     """
-    objectives = tuple(
-        f"{one.objective.name}: {one.objective.low:g}..{one.objective.high:g}"
-        + (", lower is better" if one.objective.lower_is_better else "")
-        for one in MEASURES
+    return Settings(
+        store=store,
+        objectives=tuple(map(objective_text, SETUP.objectives)),
+        overall=objective_text(SETUP.overall),
+        port=port,
+        stop_seconds=1.0,
+        log_level="warning",
     )
-    scale = f"{OVERALL.low:g}..{OVERALL.high:g}"
-    return Settings(store=store, objectives=objectives, overall=scale, port=port, stop_seconds=1.0, log_level="warning")
 
 
 def demo_edition(
