@@ -59,7 +59,6 @@ async def decide(api: Api, asked: Arguments) -> Any:
     """Choose an arm for a user."""
     body: schemas.Request = asked.body
     decision = await api.live.decide(body.user, body.arms, body.preference, body.k, asked.key)
-    api.metrics.decided()
     api.activity.decided(decision)
     return schemas.decision_answer(decision)
 
@@ -73,7 +72,6 @@ async def decide_many(api: Api, asked: Arguments) -> Any:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
         raise await _placed(api, error, "requests", requests, _try_request) from None
-    api.metrics.decided(len(decisions))
     for one in decisions:
         api.activity.decided(one)
     return schemas.DecisionAnswers([schemas.decision_answer(one) for one in decisions])

@@ -25,7 +25,7 @@ async def activity(api: Api, asked: Arguments) -> Any:
         RINGS[query.resolution][0],
         decisions,
         feedbacks,
-        [watching_schemas.BucketAnswer(*one) for one in buckets],
+        buckets,
     )
 
 
