@@ -11,6 +11,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -20,8 +21,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from pamo.engine import Engine, Lookout
 from pamo.errors import InputError, PamoError
 from pamo.service.app import PLAIN, Edition, create_app
-from pamo.service.settings import Settings
-from pamo.store import open_store
+from pamo.service.settings import FILE, Settings
+from pamo.store import Store, open_store
+from pamo.store.addresses import is_postgres
 
 log = logging.getLogger("pamo.service")
 
@@ -31,7 +33,7 @@ SWITCH_SECONDS = 0.0005
 
 def open_engine(settings: Settings) -> Engine:
     """Open the store that the settings name, with its arms, and return the engine over it, which owns both."""
-    store = open_store(settings.store, settings.setup, expires_after=settings.expires_after)
+    store = _open_store(settings)
     try:
         engine = Engine(
             policy=settings.policy, store=store, seed=settings.seed, accept_new_arms=settings.accept_new_arms
@@ -45,6 +47,21 @@ def open_engine(settings: Settings) -> Engine:
         store.close()
         raise
     return engine
+
+
+def _open_store(settings: Settings) -> Store:
+    begun = settings.setup is not None or is_postgres(settings.store) or Path(settings.store).exists()
+    try:
+        if begun:
+            return open_store(settings.store, settings.setup, expires_after=settings.expires_after)
+    except InputError:
+        if settings.setup is not None:
+            raise
+        # The settings have been checked: what is left to be wrong is that the store is new.
+    raise InputError(
+        f"there is no store at {settings.shown_store} yet, and a new one needs objectives, of which the settings have "
+        f"none: give them by --objectives, such as --objectives price,taste, or in {FILE}, which `pamo init` writes"
+    )
 
 
 LONGEST_HEADERS = 65_536
