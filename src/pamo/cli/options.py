@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,6 +23,23 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, in one sentence, and stop."""
         self.exit(2, f"pamo: {message}; see {self.prog} --help\n")
+
+
+def add_command(
+    commands: Any,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    help: str,
+    about: str | None = None,
+    examples: str | None = None,
+) -> Parser:
+    """Add a command and return its parser; `run` does it. about: what `--help` says first, examples: and last."""
+    parser: Parser = commands.add_parser(
+        name, help=help, description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.set_defaults(command=run)
+    return parser
 
 
 def whole(text: str) -> int:
