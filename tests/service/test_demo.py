@@ -23,23 +23,18 @@ from campaigns.demo_visitor import Tally, chance_of_first, demonstration, run
 from pamo import Engine
 from pamo.cli import demo, main
 from pamo.service import create_app
-from pamo.service.demo.world import MEASURES, RESTAURANTS, goodness
+from pamo.service.demo.world import RESTAURANTS, SETUP
 from tests.service.trying import HOSTILE, TITLES, open_try, rated, sent, serious, somebody
 
 # The world and its visitors
 
 
 def test_no_restaurant_is_good_at_everything() -> None:
-    table = np.array(
-        [
-            [goodness(m.objective, {m.objective.name: v}) for m, v in zip(MEASURES, r.means, strict=True)]
-            for r in RESTAURANTS
-        ]
-    )
+    table = np.array([[one.normalised(r.means[one.name]) for one in SETUP.objectives] for r in RESTAURANTS])
     assert len({one.id for one in RESTAURANTS}) == len({one.name for one in RESTAURANTS}) == 24
     assert ((table > 0) & (table < 1)).all()
     assert table.sum(axis=1).std() < 0.2
-    together = np.corrcoef(table.T)[np.triu_indices(len(MEASURES), 1)]
+    together = np.corrcoef(table.T)[np.triu_indices(len(SETUP.objectives), 1)]
     assert np.abs(together).max() < 0.3
     assert all(best > 0.9 for best in table.max(axis=0))
 

@@ -6,9 +6,9 @@ import asyncio
 import functools
 import logging
 import time
-from collections.abc import Iterable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.responses import Response
@@ -75,35 +75,24 @@ class Endpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, ids: tuple[str, ...]) -> Any:
         api, operation = self._api, self._operation
-        authorization = content_type = length = repeat = host = None
-        for name, value in scope["headers"]:
-            if name == b"content-type":
-                content_type = value
-            elif name == b"content-length":
-                length = value
-            elif name == b"authorization":
-                authorization = value
-            elif name == b"idempotency-key":
-                repeat = value
-            elif name == b"host":
-                host = value
+        headers: dict[bytes, bytes] = dict(scope["headers"])
         if operation.roles is not None:
-            self._admit(scope, authorization, host)
+            self._admit(scope, headers)
             if api.in_flight > api.settings.max_waiting:
                 raise Problem(503, "too many requests are under way: try again soon", headers={"retry-after": "1"})
         for one in ids:
             check_text(one, "an id", "id")
         asked = Arguments(ids)
         if self._decode is not None:
-            body = await self._body(receive, length)
+            body = await self._body(receive, headers.get(b"content-length"))
             if body or not operation.body_optional:
-                if content_type is None or content_type.partition(b";")[0].strip().lower() != _JSON:
+                if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != _JSON:
                     raise Problem(415, "expected content-type: application/json (curl sends it with --json)")
                 asked.body = self._read(body)
         if operation.query is not None:
             asked.query = _query(operation.query, scope["query_string"])
-        if repeat is not None and operation.repeatable:
-            asked.key = _repeat_key(repeat)
+        if operation.repeatable and b"idempotency-key" in headers:
+            asked.key = _repeat_key(headers[b"idempotency-key"])
         return await operation.handler(api, asked)
 
     def _read(self, body: bytes) -> Any:
@@ -123,21 +112,22 @@ class Endpoint:
         except RecursionError:
             raise Problem(400, "expected a body in JSON that is not nested so deeply") from None
 
-    def _admit(self, scope: Scope, authorization: bytes | None, host: bytes | None) -> None:
+    def _admit(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Let the request through if its key may, and has not asked too often."""
         api, roles = self._api, self._operation.roles or ()
         if api.keyring.empty:
             # Without keys only this machine is to be served; a page in its browser is not, whatever name it has
             # had point here.
+            host = headers.get(b"host")
             if host is not None and not _is_loopback(host):
                 raise Problem(
                     403, f"without keys this answers to localhost only, and was asked as {host.decode('latin-1')[:80]}"
                 )
             caller = (scope.get("client") or ("local",))[0]
         else:
-            found = api.keyring.roles_for(None if authorization is None else authorization.decode("latin-1"))
+            found = api.keyring.roles_for(headers.get(b"authorization", b"").decode("latin-1"))
             if found is None:
-                what = "a key is needed" if authorization is None else "this key is not known"
+                what = "this key is not known" if b"authorization" in headers else "a key is needed"
                 raise Problem(
                     401, f"{what}: send authorization: Bearer KEY", headers={"www-authenticate": 'Bearer realm="pamo"'}
                 )
@@ -235,18 +225,6 @@ def _is_loopback(host: bytes) -> bool:
     name = host.decode("latin-1").strip().lower()
     name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
     return name.endswith(".localhost") or is_loopback(name)
-
-
-def path_parts(scope: Scope) -> tuple[str, ...]:
-    """Return the parts of a request's path, as they came: percent-encoded."""
-    raw = scope.get("raw_path") or quote(scope["path"]).encode()
-    return tuple(raw.decode("latin-1").split("/")[1:])
-
-
-async def refuse_method(send: Send, method: str, allowed: Iterable[str]) -> None:
-    """Answer that a path takes other methods."""
-    names = ", ".join(allowed)
-    await refuse(send, Problem(405, f"this takes {names}, not {method}", headers={"allow": names}))
 
 
 async def refuse(send: Send, problem: Problem) -> None:

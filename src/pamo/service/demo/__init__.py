@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from pamo.service.api import Api
 from pamo.service.app import Edition
 from pamo.service.dashboard.pages import View
-from pamo.service.demo.operations import demo_operations
-from pamo.service.demo.world import RESTAURANTS, SETUP, Restaurant, open_restaurants
+from pamo.service.demo.world import APART, MEASURES, NOISE, RESTAURANTS, SETUP, Measure, Restaurant, open_restaurants
+from pamo.service.operations import Arguments, Operation
 from pamo.service.options import objective_text
 from pamo.service.settings import Settings
 
@@ -22,6 +24,16 @@ TRY = View(
     style="try.css",
 )
 """The page on which a visitor rates restaurants."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The demonstration's world. apart: the visits between two to one restaurant. noise: of an overall score."""
+
+    measures: tuple[Measure, ...]
+    restaurants: tuple[Restaurant, ...]
+    apart: int
+    noise: float
 
 
 def demo_settings(store: str = "memory:", port: int = 0) -> Settings:
@@ -44,8 +56,24 @@ def demo_edition(
     restaurants: tuple[Restaurant, ...] = RESTAURANTS, started: Callable[[str], None] | None = None
 ) -> Edition:
     """Return what the demonstration adds to the service. started: is handed the address where it serves."""
+
+    async def world(api: Api, asked: Arguments) -> World:
+        """Return the restaurants as they are now: without the retired ones, and by the names they were given."""
+        names = {arm.id: arm.name for arm in await api.aside(api.engine.arms) if arm.active}
+        there = tuple(replace(one, name=names[one.id]) for one in restaurants if one.id in names)
+        return World(MEASURES, there, APART, NOISE)
+
+    operation = Operation(
+        "GET",
+        "/v1/demo/world",
+        "getDemoWorld",
+        "Return the restaurants of the demonstration, and what a visit to each is like.",
+        world,
+        World,
+        tag="demonstration",
+    )
     return Edition(
-        operations=demo_operations(restaurants),
+        operations=(operation,),
         views=(TRY,),
         prepare=lambda engine: open_restaurants(engine, restaurants),
         started=started,
