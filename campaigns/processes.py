@@ -17,7 +17,8 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
-ROOT = Path(__file__).parent.parent
+from benchmarks.servers import environment
+
 OBJECTIVES = ("price: 0..500, lower is better", "taste: 1..5", "service")
 OVERALL = "0..10"
 ARMS = ("A=Anchor Inn", "B=Bristol", "C=Crown", "D", "E")
@@ -55,9 +56,6 @@ class Server:
         self._program = ["-m", "pamo"] if fault is None else ["-m", "campaigns.faults", fault]
         self._arguments = ["serve", "--store", store, "--port", "0", "--log-level", "warning"]
         self._arguments += ["--objectives", ", ".join(OBJECTIVES), "--overall", OVERALL, "--arms", ",".join(ARMS)]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PAMO_")}
-        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        self._environment = {**kept, "PYTHONPATH": os.pathsep.join(paths)}  # for faults
 
     async def begin(self) -> None:
         """Start the process, and do not wait for it."""
@@ -84,7 +82,7 @@ class Server:
                 stdin=stdin,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
-                env=self._environment,
+                env=environment(),
                 cwd=self._folder,  # no settings file of somebody else's
             )
 

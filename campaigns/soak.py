@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.servers import ARMS, Server, running, serving
+from benchmarks.servers import ARMS, Server, serving
 from campaigns.memory import Verdict, judge
 from campaigns.wire import GoneError, Line
 
@@ -77,7 +77,7 @@ class Guest:
     def __init__(self, number: int, plan: Plan, server: Server, tally: Tally) -> None:
         self._random = Random(f"soak {plan.seed} {number}")
         self._plan, self._tally = plan, tally
-        self._address = (server.host, server.port)
+        self._address = server.address
         self._line = Line()
         self._interval = plan.connections / plan.rate
         self._next = time.perf_counter() + self._random.random() * self._interval
@@ -199,7 +199,7 @@ class Guest:
 
 async def introduce(server: Server, plan: Plan) -> None:
     """Make every user known, with a stated preference each, so that what is kept of them grows no more."""
-    line, address = Line(), (server.host, server.port)
+    line, address = Line(), server.address
     scores = {"price": 100.0, "taste": 3.0, "service": 0.5}
     for start in range(0, plan.users, BATCH):
         users = [f"user-{n}" for n in range(start, min(start + BATCH, plan.users))]
@@ -254,7 +254,7 @@ def campaign(plan: Plan, folder: Path, said: Any = sys.stdout) -> Tally:
     command = serving(str(folder / "soak.db"), "--seed", str(plan.seed))
     if plan.fault == "leak":
         command[command.index("pamo")] = "campaigns.leaking"
-    with running(command, folder) as server:
+    with Server(command, folder) as server:
         asyncio.run(soak(plan, server, tally, said))
     return tally
 

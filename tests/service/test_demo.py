@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.servers import served
 from campaigns.demo_visitor import Tally, chance_of_first, demonstration, run
@@ -24,6 +23,7 @@ from pamo import Engine
 from pamo.cli import demo, main
 from pamo.service import create_app
 from pamo.service.demo.world import RESTAURANTS, SETUP
+from tests.browsing import watch
 from tests.service.trying import HOSTILE, TITLES, open_try, rated, sent, serious, somebody
 
 # The world and its visitors
@@ -123,17 +123,6 @@ def test_a_browser_in_the_terminal_is_left_alone(kind: Any, opened: bool, monkey
 # The page
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = os.environ.get("PAMO_BROWSER")
-    assert path, "PAMO_BROWSER names no Chromium: run the tests by `make test`, which finds one"
-    expect.set_options(timeout=30_000)  # a busy machine is no failure
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
 def address() -> Iterator[str]:
     with demonstration(1) as found:
@@ -149,20 +138,11 @@ def visit(browser: Browser, address: str) -> Iterator[Open]:
     problems: list[str] = []
     pages: list[Page] = []
 
-    def note(request: Any) -> None:
-        if not request.url.startswith((f"{address}/", "data:")):
-            problems.append(request.url)
-
     def opened(scheme: Any = "light", width: int = 1280, height: int = 900) -> Page:
         page = browser.new_page(
             color_scheme=scheme, viewport={"width": width, "height": height}, reduced_motion="reduce"
         )
-        page.on(
-            "console", lambda message: problems.append(message.text) if message.type in {"error", "warning"} else None
-        )
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
-        page.on("request", note)
+        watch(page, f"{address}/", problems)
         open_try(page, address)
         pages.append(page)
         return page

@@ -13,19 +13,11 @@ from pamo.service.activity import Activity
 from pamo.service.operations import OPERATIONS
 from pamo.service.schemas import encode
 from pamo.service.stream import LISTENERS, WAITING
-from tests.service.calling import KEYS, OBJECTIVES, SCORES, SECRETS, WEIGHTS, Serve, Service
+from tests.service.calling import KEYS, OBJECTIVES, SCORES, SECRETS, WEIGHTS, Clock, Serve, Service
 from tests.service.serving import Server
 
 VIEWS = ("/v1/activity", "/v1/users", "/v1/leaderboard", "/v1/front", "/v1/users/ann/decisions",
          "/v1/users/ann/preference/history")  # fmt: skip
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.at = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 @pytest.fixture

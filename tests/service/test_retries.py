@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.servers import address_of, served
 from campaigns.wire import Line
 from pamo.engine import Engine
+from pamo.service import create_app
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, MemoryStore, Objective, Setup, Store, open_store
 from pamo.store.maintenance import verify
-from tests.service.in_process import serving
 
 SETUP = Setup(
     (Objective("price", 0, 500, lower_is_better=True), Objective("taste", 1, 5), Objective("service")),
@@ -110,13 +111,13 @@ def test_any_number_of_deliveries_is_one(kind: str, tmp_path: Path, request: pyt
     }
 
     async def run(stores: list[Store]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        async with contextlib.AsyncExitStack() as stack:
+        with contextlib.ExitStack() as stack:
             listening = []
             for number, store in enumerate(stores):
                 engine = stack.enter_context(Engine(store=store, seed=number))
                 for arm in "ABC":
                     engine.add_arm(arm)
-                listening.append(await stack.enter_async_context(serving(engine)))
+                listening.append(address_of(stack.enter_context(served(create_app(engine)))))
             return await deliver(listening, Random(f"retries {kind}"))
 
     with contextlib.ExitStack() as stack:
