@@ -17,11 +17,7 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
-from benchmarks.servers import environment
-
-OBJECTIVES = ("price: 0..500, lower is better", "taste: 1..5", "service")
-OVERALL = "0..10"
-ARMS = ("A=Anchor Inn", "B=Bristol", "C=Crown", "D", "E")
+from benchmarks.servers import environment, serving
 
 _READY = re.compile(r"pamo serves http://([^:\s]+):(\d+)")
 
@@ -54,8 +50,7 @@ class Server:
         self._whole = whole
         self._fault = [] if fault is None else [fault]
         self._program = ["-m", "pamo"] if fault is None else ["-m", "campaigns.faults", fault]
-        self._arguments = ["serve", "--store", store, "--port", "0", "--log-level", "warning"]
-        self._arguments += ["--objectives", ", ".join(OBJECTIVES), "--overall", OVERALL, "--arms", ",".join(ARMS)]
+        self._arguments = serving(store)[3:]  # after Python, -m and pamo
 
     async def begin(self) -> None:
         """Start the process, and do not wait for it."""

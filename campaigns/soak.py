@@ -25,6 +25,7 @@ import numpy as np
 from benchmarks.servers import ARMS, Server, serving
 from campaigns.memory import Verdict, judge
 from campaigns.wire import GoneError, Line
+from campaigns.world import feedback, weights
 
 SAMPLE_EVERY = 0.5
 BATCH = 100
@@ -94,7 +95,7 @@ class Guest:
 
     async def _visit(self) -> None:
         decision = await self._ask("POST", "/v1/decisions", self._request(), 201)
-        body = self._feedback()
+        body = feedback(self._random)
         path = f"/v1/decisions/{decision['id']}/feedback"
         await self._ask("POST", path, body, 200)
         self._last = decision["id"]
@@ -106,7 +107,7 @@ class Guest:
         count = self._random.randint(1, BATCH)
         asked = {"requests": [self._request() for _ in range(count)]}
         made = (await self._ask("POST", "/v1/decisions/batch", asked, 200))["decisions"]
-        given = {"feedback": [{"id": one["id"], **self._feedback()} for one in made]}
+        given = {"feedback": [{"id": one["id"], **feedback(self._random)} for one in made]}
         await self._ask("POST", "/v1/feedback/batch", given, 200)
 
     async def _repeat(self) -> None:
@@ -117,12 +118,12 @@ class Guest:
         again = await self._ask("POST", "/v1/decisions", request, 201, key)
         if first != again:
             self._tally.wrong.append(f"{request} with {key} was answered {first}, and then {again}")
-        await self._ask("POST", f"/v1/decisions/{first['id']}/feedback", self._feedback(), 200)
+        await self._ask("POST", f"/v1/decisions/{first['id']}/feedback", feedback(self._random), 200)
 
     async def _mistake(self) -> None:
         user = self._user()
         mistakes: tuple[tuple[str, str, Any, int], ...] = (
-            ("POST", "/v1/decisions/none/feedback", self._feedback(), 404),
+            ("POST", "/v1/decisions/none/feedback", feedback(self._random), 404),
             ("POST", "/v1/decisions", {"user": math.nan}, 400),  # which is no JSON
             ("POST", "/v1/decisions", {"user": user, "arms": ["nobody's"]}, 422),
             ("POST", "/v1/decisions", {"user": user, "arms": []}, 422),
@@ -178,23 +179,10 @@ class Guest:
             first = self._random.randrange(len(ARMS) - 3)  # a handful of offers, since offers are remembered
             request["arms"] = list(ARMS[first : first + 4])
         if self._random.random() < 0.1:
-            request["preference"] = self._weights()
+            request["preference"] = weights(self._random)
         if self._random.random() < 0.1:
             request["k"] = 3
         return request
-
-    def _feedback(self) -> dict[str, Any]:
-        random = self._random
-        rewards = {"price": random.uniform(0, 500), "taste": random.uniform(1, 5), "service": random.random()}
-        if random.random() < 0.1:
-            del rewards["price"]
-        body: dict[str, Any] = {"rewards": rewards, "overall": random.uniform(1, 5)}
-        if random.random() < 0.1:
-            body["preference"] = self._weights()
-        return body
-
-    def _weights(self) -> dict[str, float]:
-        return {name: self._random.random() for name in ("price", "taste", "service")}
 
 
 async def introduce(server: Server, plan: Plan) -> None:
