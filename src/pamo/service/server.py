@@ -154,7 +154,12 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
-        server = _Server(config, settings, engine, edition, app.state.api.stream.close)
+        names = ", ".join(one.name for one in engine.objectives)
+
+        def announce(address: str) -> None:
+            print(f"pamo serves {address} ({names}; store: {settings.shown_store})", flush=True)
+
+        server = _Server(config, edition.started or announce, app.state.api.stream.close)
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
@@ -169,16 +174,10 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
 
 class _Server(uvicorn.Server):
     def __init__(
-        self,
-        config: uvicorn.Config,
-        settings: Settings,
-        engine: Engine,
-        edition: Edition,
-        before_stop: Callable[[], None],
+        self, config: uvicorn.Config, announce: Callable[[str], None], before_stop: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self._settings, self._engine, self._edition = settings, engine, edition
-        self._before_stop = before_stop
+        self._announce, self._before_stop = announce, before_stop
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._before_stop()  # who listens to the stream would not leave by themselves
@@ -193,16 +192,10 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if not self.started or not sockets:
-            return
-        scheme = "https" if self._settings.tls_certificate else "http"
-        host, port = sockets[0].getsockname()[:2]
-        address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-        if self._edition.started is not None:
-            self._edition.started(address)
-            return
-        names = ", ".join(one.name for one in self._engine.objectives)
-        print(f"pamo serves {address} ({names}; store: {self._settings.shown_store})", flush=True)
+        if self.started and sockets:
+            host, port = sockets[0].getsockname()[:2]
+            scheme = "https" if self.config.is_ssl else "http"
+            self._announce(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
 
 
 def _warm(engine: Engine) -> None:
