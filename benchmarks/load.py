@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.servers import ROOT, Caller, Server, running, serving
+from benchmarks.servers import ROOT, Caller, Server, serving
 from pamo._version import __version__
 from pamo.store import DecisionMade, FeedbackGiven, open_store
 from pamo.store.maintenance import verify
@@ -84,7 +84,7 @@ def measure(what: str, server: Server, connections: int, seconds: float, ids: Pa
     kind = "feedback" if what == "echo" else what
     command = [wrk.find(), "--threads", "1", "--connections", str(connections)]
     command += ["--duration", f"{int(seconds + TAIL) + 1}s", "--timeout", "30s"]
-    command += ["--script", str(ROOT / "benchmarks" / "load.lua"), server.address, "--", kind, str(seconds)]
+    command += ["--script", str(ROOT / "benchmarks" / "load.lua"), server.url, "--", kind, str(seconds)]
     before = server.cpu_seconds()
     done = subprocess.run([*command, *([str(ids)] if ids else [])], check=True, capture_output=True, text=True)
     processor = server.cpu_seconds() - before
@@ -272,8 +272,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with store_at(options.store, folder) as store:
             service = serving(store, "--seed", str(options.seed), "--max-batch", str(BATCH))
             with (
-                running([sys.executable, "-m", "benchmarks.yardsticks_http"], folder) as echo,
-                running(service, folder) as server,
+                Server([sys.executable, "-m", "benchmarks.yardsticks_http"], folder) as echo,
+                Server(service, folder) as server,
             ):
                 tally = rounds(echo, server, folder, options)
             wrong = check(store, tally)

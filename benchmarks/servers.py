@@ -15,7 +15,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import uvicorn
 
@@ -24,20 +25,40 @@ OBJECTIVES = "price: 0..500, lower is better, taste: 1..5, service"
 OVERALL = "1..5"
 ARMS = tuple(f"arm-{k}" for k in range(10))
 STOP_SECONDS = 60
+"""Seconds that anything may take before something must be wrong."""
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of a server: what is set for a service here is not meant for it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PAMO_")}
+    return {**kept, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 class Server:
-    """A server that was started and says where it serves."""
+    """A process that has said where it serves, and is stopped in good order at the end of a `with`."""
 
-    def __init__(self, process: subprocess.Popen[str], host: str, port: int) -> None:
-        self._process = process
-        self.host, self.port = host, port
-        self.pid = process.pid
+    def __init__(self, command: Sequence[str], folder: Path | None = None) -> None:
+        self._log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  # closed in the end
+        self._process = subprocess.Popen(
+            command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=self._log, text=True, bufsize=1
+        )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            found = re.search(r"serves (https?://\S+:\d+)", line)
+            if found:
+                break
+        else:
+            self._process.wait()
+            log = self.log
+            self.end()
+            raise RuntimeError(f"the server did not start:\n{log}")
+        self.url, self.address, self.pid = found[1], address_of(found[1]), self._process.pid
 
     @property
-    def address(self) -> str:
-        """Where it serves."""
-        return f"http://{self.host}:{self.port}"
+    def log(self) -> str:
+        """What it has written so far beside the line with its address."""
+        self._log.seek(0)
+        return self._log.read()
 
     def cpu_seconds(self) -> float:
         """Return the processor time that it has taken, as Linux tells it."""
@@ -53,20 +74,45 @@ class Server:
         """Tell whether it still runs."""
         return self._process.poll() is None
 
-    def stop(self) -> int:
+    def send(self, number: int) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
         """Have it stop in good order, and return its exit code."""
-        if self.running():
-            self._process.terminate()
+        self.send(number)
         return self.wait()
 
     def wait(self) -> int:
         """Wait until it has stopped, and return its exit code."""
-        try:
-            return self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
+        return self._process.wait(STOP_SECONDS)
+
+    def end(self) -> None:
+        """Let go of everything."""
+        if self.running():
             self._process.kill()
             self._process.wait()
-            raise
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None and self.running() and self.stop() not in (0, -signal.SIGTERM):  # uvicorn ends itself by it
+                raise RuntimeError(f"the server stopped with an error:\n{self.log[-4000:]}")
+        finally:
+            self.end()
+
+
+def address_of(url: str) -> tuple[str, int]:
+    """Return the host and the port of an address such as http://127.0.0.1:8000."""
+    host, _, port = url.partition("://")[2].rpartition(":")
+    return host, int(port)
 
 
 @contextmanager
@@ -87,38 +133,6 @@ def served(app: Any) -> Iterator[str]:
             thread.join()
 
 
-@contextmanager
-def running(command: Sequence[str], folder: Path) -> Iterator[Server]:
-    """Start a server, wait until it says that it serves, and stop it afterwards."""
-    # What is set for a service here is not meant for this one.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PAMO_")}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1
-        )
-        try:
-            assert process.stdout is not None
-            with process.stdout as output:
-                for line in output:
-                    found = re.search(r"serves http://([\d.]+):(\d+)", line)
-                    if found:
-                        break
-                else:
-                    process.wait()
-                    log.seek(0)
-                    raise RuntimeError(f"the server did not start:\n{log.read()}")
-                server = Server(process, found[1], int(found[2]))
-                yield server
-            if server.running() and server.stop() not in (0, -signal.SIGTERM):  # uvicorn ends itself by it
-                log.seek(0)
-                raise RuntimeError(f"the server stopped with an error:\n{log.read()[-4000:]}")
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-
-
 def serving(store: str, *options: str) -> list[str]:
     """Return the command that serves a store with ten arms and three objectives."""
     address = ["--port", "0", "--store", store]
@@ -130,7 +144,7 @@ class Caller:
     """One connection that asks with JSON, for what need not be fast."""
 
     def __init__(self, server: Server) -> None:
-        self._connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+        self._connection = http.client.HTTPConnection(*server.address, timeout=STOP_SECONDS)
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the answer, which has to be a good one."""

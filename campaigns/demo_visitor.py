@@ -31,9 +31,8 @@ from benchmarks.servers import served
 from pamo import Engine
 from pamo.service.app import create_app
 from pamo.service.demo import demo_edition, demo_settings
-from pamo.service.demo.world import MEASURES, NOISE, OVERALL, RESTAURANTS, SETUP, Guest, goodness, open_restaurants
+from pamo.service.demo.world import NAMES, NOISE, RESTAURANTS, SETUP, Guest, open_restaurants, worth
 
-OBJECTIVES = [one.objective for one in MEASURES]
 LEAD = 0.44
 """The weight of what a visitor cares about most; the other objectives share the rest."""
 WIDER = 1.3
@@ -84,7 +83,7 @@ class Tally:
 @contextlib.contextmanager
 def demonstration(seed: int, earlier: bool = True) -> Iterator[str]:
     """Serve a new demonstration from a thread, and give its address. earlier: with the guests who came before."""
-    with Engine(SETUP.objectives, overall=OVERALL, seed=seed) as engine:
+    with Engine(SETUP.objectives, overall=SETUP.overall, seed=seed) as engine:
         if earlier:
             open_restaurants(engine, RESTAURANTS)
         else:
@@ -100,14 +99,14 @@ def taste_for(first: str) -> dict[str, float]:
     >>> taste_for("taste")["taste"], round(sum(taste_for("taste").values()), 9)
     (0.44, 1.0)
     """
-    rest = (1.0 - LEAD) / (len(OBJECTIVES) - 1)
-    return {one.name: LEAD if one.name == first else rest for one in OBJECTIVES}
+    rest = (1.0 - LEAD) / (len(NAMES) - 1)
+    return {name: LEAD if name == first else rest for name in NAMES}
 
 
 def any_taste(random: Random) -> dict[str, float]:
     """Return weights drawn at random: all add up to 1, and any are as likely as any others."""
-    shares = [random.expovariate(1.0) for _ in OBJECTIVES]
-    return {one.name: share / sum(shares) for one, share in zip(OBJECTIVES, shares, strict=True)}
+    shares = [random.expovariate(1.0) for _ in NAMES]
+    return {name: share / sum(shares) for name, share in zip(NAMES, shares, strict=True)}
 
 
 def chance_of_first(told: Mapping[str, Mapping[str, float]], name: str) -> float:
@@ -150,17 +149,12 @@ def visit(api: httpx.Client, guest: Guest, user: str, ratings: int) -> tuple[dic
     return told, worths
 
 
-def worth(taste: Mapping[str, float], means: Mapping[str, float]) -> float:
-    """Return what a restaurant is worth to somebody, from 0 to 1."""
-    return sum(taste[one.name] * goodness(one, means) for one in OBJECTIVES)
-
-
 def run(
     tally: Tally, seed: int, *, ratings: int = 15, noise: float = NOISE, earlier: bool = True, tastes: str = "one"
 ) -> None:
     """Add one visitor to the tally."""
     random = Random(seed)
-    taste = any_taste(random) if tastes == "any" else taste_for(OBJECTIVES[seed % len(OBJECTIVES)].name)
+    taste = any_taste(random) if tastes == "any" else taste_for(NAMES[seed % len(NAMES)])
     first = max(taste, key=lambda name: taste[name])
     guest = Guest(taste, random, noise)
     with demonstration(seed, earlier) as address, httpx.Client(base_url=address, trust_env=False) as api:
@@ -176,7 +170,7 @@ def run(
     tally.weights += len(told)
     tally.early += sum(worths[:EARLY]) / len(worths[:EARLY])
     tally.late += sum(worths[-EARLY:]) / len(worths[-EARLY:])
-    tally.best += max(worth(guest.taste, dict(zip(guest.taste, one.means, strict=True))) for one in RESTAURANTS)
+    tally.best += max(worth(guest.taste, one.means) for one in RESTAURANTS)
 
 
 def main() -> int:

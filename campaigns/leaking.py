@@ -15,7 +15,7 @@ LEAK = 65_536
 def main(arguments: list[str]) -> int:
     """Put the fault in, and run pamo's command line."""
     from pamo.cli import main as pamo
-    from pamo.service.handling import Endpoint
+    from pamo.service.endpoint import Endpoint
 
     kept, answer = [], Endpoint.__call__
 

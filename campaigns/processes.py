@@ -17,10 +17,7 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
-ROOT = Path(__file__).parent.parent
-OBJECTIVES = ("price: 0..500, lower is better", "taste: 1..5", "service")
-OVERALL = "0..10"
-ARMS = ("A=Anchor Inn", "B=Bristol", "C=Crown", "D", "E")
+from benchmarks.servers import environment, serving
 
 _READY = re.compile(r"pamo serves http://([^:\s]+):(\d+)")
 
@@ -53,11 +50,7 @@ class Server:
         self._whole = whole
         self._fault = [] if fault is None else [fault]
         self._program = ["-m", "pamo"] if fault is None else ["-m", "campaigns.faults", fault]
-        self._arguments = ["serve", "--store", store, "--port", "0", "--log-level", "warning"]
-        self._arguments += ["--objectives", ", ".join(OBJECTIVES), "--overall", OVERALL, "--arms", ",".join(ARMS)]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PAMO_")}
-        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        self._environment = {**kept, "PYTHONPATH": os.pathsep.join(paths)}  # for faults
+        self._arguments = serving(store)[3:]  # after Python, -m and pamo
 
     async def begin(self) -> None:
         """Start the process, and do not wait for it."""
@@ -84,7 +77,7 @@ class Server:
                 stdin=stdin,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
-                env=self._environment,
+                env=environment(),
                 cwd=self._folder,  # no settings file of somebody else's
             )
 

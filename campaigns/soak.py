@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.servers import ARMS, Server, running, serving
+from benchmarks.servers import ARMS, Server, serving
 from campaigns.memory import Verdict, judge
 from campaigns.wire import GoneError, Line
+from campaigns.world import feedback, weights
 
 SAMPLE_EVERY = 0.5
 BATCH = 100
@@ -77,7 +78,7 @@ class Guest:
     def __init__(self, number: int, plan: Plan, server: Server, tally: Tally) -> None:
         self._random = Random(f"soak {plan.seed} {number}")
         self._plan, self._tally = plan, tally
-        self._address = (server.host, server.port)
+        self._address = server.address
         self._line = Line()
         self._interval = plan.connections / plan.rate
         self._next = time.perf_counter() + self._random.random() * self._interval
@@ -94,7 +95,7 @@ class Guest:
 
     async def _visit(self) -> None:
         decision = await self._ask("POST", "/v1/decisions", self._request(), 201)
-        body = self._feedback()
+        body = feedback(self._random)
         path = f"/v1/decisions/{decision['id']}/feedback"
         await self._ask("POST", path, body, 200)
         self._last = decision["id"]
@@ -106,7 +107,7 @@ class Guest:
         count = self._random.randint(1, BATCH)
         asked = {"requests": [self._request() for _ in range(count)]}
         made = (await self._ask("POST", "/v1/decisions/batch", asked, 200))["decisions"]
-        given = {"feedback": [{"id": one["id"], **self._feedback()} for one in made]}
+        given = {"feedback": [{"id": one["id"], **feedback(self._random)} for one in made]}
         await self._ask("POST", "/v1/feedback/batch", given, 200)
 
     async def _repeat(self) -> None:
@@ -117,12 +118,12 @@ class Guest:
         again = await self._ask("POST", "/v1/decisions", request, 201, key)
         if first != again:
             self._tally.wrong.append(f"{request} with {key} was answered {first}, and then {again}")
-        await self._ask("POST", f"/v1/decisions/{first['id']}/feedback", self._feedback(), 200)
+        await self._ask("POST", f"/v1/decisions/{first['id']}/feedback", feedback(self._random), 200)
 
     async def _mistake(self) -> None:
         user = self._user()
         mistakes: tuple[tuple[str, str, Any, int], ...] = (
-            ("POST", "/v1/decisions/none/feedback", self._feedback(), 404),
+            ("POST", "/v1/decisions/none/feedback", feedback(self._random), 404),
             ("POST", "/v1/decisions", {"user": math.nan}, 400),  # which is no JSON
             ("POST", "/v1/decisions", {"user": user, "arms": ["nobody's"]}, 422),
             ("POST", "/v1/decisions", {"user": user, "arms": []}, 422),
@@ -178,28 +179,15 @@ class Guest:
             first = self._random.randrange(len(ARMS) - 3)  # a handful of offers, since offers are remembered
             request["arms"] = list(ARMS[first : first + 4])
         if self._random.random() < 0.1:
-            request["preference"] = self._weights()
+            request["preference"] = weights(self._random)
         if self._random.random() < 0.1:
             request["k"] = 3
         return request
 
-    def _feedback(self) -> dict[str, Any]:
-        random = self._random
-        rewards = {"price": random.uniform(0, 500), "taste": random.uniform(1, 5), "service": random.random()}
-        if random.random() < 0.1:
-            del rewards["price"]
-        body: dict[str, Any] = {"rewards": rewards, "overall": random.uniform(1, 5)}
-        if random.random() < 0.1:
-            body["preference"] = self._weights()
-        return body
-
-    def _weights(self) -> dict[str, float]:
-        return {name: self._random.random() for name in ("price", "taste", "service")}
-
 
 async def introduce(server: Server, plan: Plan) -> None:
     """Make every user known, with a stated preference each, so that what is kept of them grows no more."""
-    line, address = Line(), (server.host, server.port)
+    line, address = Line(), server.address
     scores = {"price": 100.0, "taste": 3.0, "service": 0.5}
     for start in range(0, plan.users, BATCH):
         users = [f"user-{n}" for n in range(start, min(start + BATCH, plan.users))]
@@ -254,7 +242,7 @@ def campaign(plan: Plan, folder: Path, said: Any = sys.stdout) -> Tally:
     command = serving(str(folder / "soak.db"), "--seed", str(plan.seed))
     if plan.fault == "leak":
         command[command.index("pamo")] = "campaigns.leaking"
-    with running(command, folder) as server:
+    with Server(command, folder) as server:
         asyncio.run(soak(plan, server, tally, said))
     return tally
 

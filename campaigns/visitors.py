@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from benchmarks.servers import ARMS
 from campaigns.ledger import Ledger, Visit
-from campaigns.processes import ARMS, Server
+from campaigns.processes import Server
 from campaigns.wire import GoneError, Line
+from campaigns.world import feedback, weights
 
 USERS = 40
-_IDS = tuple(arm.partition("=")[0] for arm in ARMS)
 
 
 class WrongAnswerError(Exception):
@@ -68,30 +69,14 @@ class Visitor:
         self._count += 1
         request: dict[str, Any] = {"user": f"user {random.randrange(USERS)}"}
         if random.random() < 0.4:
-            request["arms"] = random.sample(_IDS, random.randint(1, 4))
+            request["arms"] = random.sample(ARMS, random.randint(1, 4))
         if random.random() < 0.2:
             request["k"] = random.randint(1, 3)
         if random.random() < 0.2:
-            request["preference"] = self._weights()
+            request["preference"] = weights(random)
         visit = Visit(f"{self._name}-{self._count}", request["user"], request)
         self._ledger.visits[visit.key] = visit
         return visit
-
-    def _weights(self) -> dict[str, float]:
-        return {name: self._random.random() for name in ("price", "taste", "service")}
-
-    def _body(self) -> dict[str, Any]:
-        """Return a feedback: mostly whole, sometimes without an objective, an overall score or a preference."""
-        random = self._random
-        rewards = {"price": random.uniform(0, 500), "taste": random.uniform(1, 5), "service": random.random()}
-        if random.random() < 0.2:
-            del rewards[random.choice(list(rewards))]
-        body: dict[str, Any] = {"rewards": rewards}
-        if random.random() < 0.8:
-            body["overall"] = random.uniform(0, 10)
-        if random.random() < 0.2:
-            body["preference"] = self._weights()
-        return body
 
     async def _decide(self, visits: list[Visit]) -> None:
         if len(visits) == 1:
@@ -107,7 +92,7 @@ class Visitor:
     async def _feed(self, visits: list[Visit]) -> None:
         for visit in visits:
             if visit.feedback is None:
-                visit.feedback = self._body()
+                visit.feedback = feedback(self._random)
         if len(visits) > 1 and self._random.random() < 0.5:
             await self._feed_together(visits)
             return

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from pamo import policies
 from pamo.cli import main
 from pamo.experiments.suites import SUITES, rounds_of
-from pamo.service import written
+from pamo.service import settings_file
 
 ROOT = Path(__file__).parent.parent
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
@@ -196,7 +196,7 @@ def write_outputs(page: Path, folder: Path) -> None:
 def write_all(folder: Path) -> None:
     """Write everything that is made, running its commands in this folder."""
     POLICIES_PAGE.write_text(policies_page(), encoding="utf-8")
-    _write_between(SERVE_PAGE, SETTINGS, written.table())
+    _write_between(SERVE_PAGE, SETTINGS, settings_file.table())
     for page in pages():
         write_outputs(page, folder)
     document = json.loads(run_pamo(f"{regret_command()} --format json", folder))

@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import io
 import itertools
-import os
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,10 +20,11 @@ from pathlib import Path
 import httpx
 import numpy as np
 from PIL import Image
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from campaigns.demo_visitor import demonstration
 from pamo import Engine
+from tests.browsing import chromium
 from tests.service import trying
 from tests.service.town import INNS, LOWS, NAMES, SPANS, running_town
 
@@ -120,16 +120,6 @@ def wanted(views: Iterable[str], everything: bool) -> Iterator[tuple[str, str, s
             yield name, view, theme, width
 
 
-@contextlib.contextmanager
-def chromium(path: str) -> Iterator[Browser]:
-    """Start the browser."""
-    expect.set_options(timeout=30_000)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
-
-
 def main() -> int:
     """Make the pictures."""
     parser = argparse.ArgumentParser(description="Make the screenshots of the page.")
@@ -137,18 +127,15 @@ def main() -> int:
     given = parser.parse_args()
     folder: Path = given.all or IMAGES
     folder.mkdir(parents=True, exist_ok=True)
-    browser_path = os.environ.get("PAMO_BROWSER")
-    if not browser_path:
-        parser.error("PAMO_BROWSER names no Chromium: scripts/browser.py finds one")
     with (
         running_town(rounds=650, seconds=0.9) as (address, engine, _),
         guests(address),
-        chromium(browser_path) as browser,
+        chromium() as browser,
     ):
         paths = PATHS | {"user": f"/users/{instructive(engine)}"}
         for name, view, theme, width in wanted(PATHS, bool(given.all)):
             write(folder, name, picture(browser, address, paths[view], view, theme, width))
-    with demonstration(1) as address, chromium(browser_path) as browser:
+    with demonstration(1) as address, chromium() as browser:
         for name, view, theme, width in wanted(("try", "told"), bool(given.all)):
             write(folder, name, trying.picture(browser, address, view, theme, width))
     return 0

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from pamo.service.settings import Settings
+from tests.browsing import chromium
 from tests.service.calling import Serve, Service, engine_of
 
 
@@ -23,6 +25,13 @@ def serve() -> Iterator[Serve]:
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Start a Chromium; tests of this module that run a loop of their own do so in another thread."""
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture

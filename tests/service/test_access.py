@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pamo.service.keys import Role
-from pamo.service.operations import Operation
-from pamo.service.table import OPERATIONS
+from pamo.service.operations import OPERATIONS, Operation
 from tests.service.calling import KEYS, SECRETS, Serve, Service, check_problem
 
 ROLES = {

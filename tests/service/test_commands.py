@@ -150,6 +150,20 @@ def test_bad_input_is_one_sentence_and_exit_code_2(line, words, capsys, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_serve_without_objectives_says_what_to_do_and_leaves_nothing(there, capsys, tmp_path):
+    if there:  # a file that was left empty is no store either
+        (tmp_path / "pamo.db").touch()
+    assert run("serve --port 0") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "there is no store at pamo.db yet" in err
+    assert "--objectives" in err
+    assert "`pamo init`" in err
+    if not there:
+        assert list(tmp_path.iterdir()) == []
+
+
 def test_help_has_every_option_with_its_default_and_examples(capsys):
     assert run("serve --help") == 0
     text = " ".join(capsys.readouterr().out.split())

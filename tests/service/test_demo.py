@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,30 +15,26 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.servers import served
 from campaigns.demo_visitor import Tally, chance_of_first, demonstration, run
 from pamo import Engine
 from pamo.cli import demo, main
 from pamo.service import create_app
-from pamo.service.demo.world import MEASURES, RESTAURANTS, goodness
+from pamo.service.demo.world import RESTAURANTS, SETUP
+from tests.browsing import watch
 from tests.service.trying import HOSTILE, TITLES, open_try, rated, sent, serious, somebody
 
 # The world and its visitors
 
 
 def test_no_restaurant_is_good_at_everything() -> None:
-    table = np.array(
-        [
-            [goodness(m.objective, {m.objective.name: v}) for m, v in zip(MEASURES, r.means, strict=True)]
-            for r in RESTAURANTS
-        ]
-    )
+    table = np.array([[one.normalised(r.means[one.name]) for one in SETUP.objectives] for r in RESTAURANTS])
     assert len({one.id for one in RESTAURANTS}) == len({one.name for one in RESTAURANTS}) == 24
     assert ((table > 0) & (table < 1)).all()
     assert table.sum(axis=1).std() < 0.2
-    together = np.corrcoef(table.T)[np.triu_indices(len(MEASURES), 1)]
+    together = np.corrcoef(table.T)[np.triu_indices(len(SETUP.objectives), 1)]
     assert np.abs(together).max() < 0.3
     assert all(best > 0.9 for best in table.max(axis=0))
 
@@ -128,17 +123,6 @@ def test_a_browser_in_the_terminal_is_left_alone(kind: Any, opened: bool, monkey
 # The page
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = os.environ.get("PAMO_BROWSER")
-    assert path, "PAMO_BROWSER names no Chromium: run the tests by `make test`, which finds one"
-    expect.set_options(timeout=30_000)  # a busy machine is no failure
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
 def address() -> Iterator[str]:
     with demonstration(1) as found:
@@ -154,20 +138,11 @@ def visit(browser: Browser, address: str) -> Iterator[Open]:
     problems: list[str] = []
     pages: list[Page] = []
 
-    def note(request: Any) -> None:
-        if not request.url.startswith((f"{address}/", "data:")):
-            problems.append(request.url)
-
     def opened(scheme: Any = "light", width: int = 1280, height: int = 900) -> Page:
         page = browser.new_page(
             color_scheme=scheme, viewport={"width": width, "height": height}, reduced_motion="reduce"
         )
-        page.on(
-            "console", lambda message: problems.append(message.text) if message.type in {"error", "warning"} else None
-        )
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
-        page.on("request", note)
+        watch(page, f"{address}/", problems)
         open_try(page, address)
         pages.append(page)
         return page

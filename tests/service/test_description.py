@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,8 @@ import pytest
 import schemathesis
 from prometheus_client.parser import text_string_to_metric_families
 
-from pamo.service.table import OPERATIONS
+from pamo.service.operations import OPERATIONS
+from tests.browsing import chromium, watch
 from tests.service.calling import KEYS, SCORES, SECRETS, Serve, Service
 from tests.service.serving import Server
 
@@ -199,17 +199,11 @@ def server() -> Iterator[Server]:
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
 def test_the_page_opens_in_a_browser(server: Server, scheme: Any, width: int) -> None:
     from axe_playwright_python.sync_playwright import Axe
-    from playwright.sync_api import sync_playwright
 
-    browser_path = os.environ.get("PAMO_BROWSER")
-    assert browser_path, "PAMO_BROWSER names no Chromium: run the tests by `make test`, which finds one"
     problems: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
+    with chromium() as browser:
         page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
-        page.on("console", lambda said: problems.append(said.text) if said.type in {"error", "warning"} else None)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda made: None if made.url.startswith(server.url) else problems.append(made.url))
+        watch(page, server.url, problems)
         page.goto(f"{server.url}/docs")
         parts = page.locator("details")
         assert parts.count() == len(OPERATIONS)
@@ -231,4 +225,3 @@ def test_the_page_opens_in_a_browser(server: Server, scheme: Any, width: int) ->
         opened.locator("summary").first.click()
         found: Any = Axe().run(opened)
         assert found.violations_count == 0, found.generate_report()
-        browser.close()

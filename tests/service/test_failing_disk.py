@@ -10,12 +10,13 @@ from typing import Any
 import apsw
 import pytest
 
+from benchmarks.servers import address_of, served
 from campaigns.wire import Line
 from pamo.engine import Engine
+from pamo.service import create_app
 from pamo.store import Objective, Setup
 from pamo.store.maintenance import verify
 from pamo.store.sqlite import SqliteStore
-from tests.service.in_process import serving
 from tests.store.test_sqlite import FullDisk
 
 SETUP = Setup((Objective("price", 0, 500, lower_is_better=True), Objective("taste", 1, 5), Objective("service")))
@@ -34,7 +35,8 @@ def test_a_disk_that_fails(tmp_path: Path, error: type[apsw.Error], monkeypatch:
         with SqliteStore(path, SETUP, vfs=name) as store, Engine(store=store, seed=1) as engine:
             for arm in "ABC":
                 engine.add_arm(arm)
-            async with serving(engine) as address:
+            with served(create_app(engine)) as url:
+                address = address_of(url)
                 lines = [Line() for _ in range(6)]
 
                 async def post(line: Line, path: str, body: Any) -> tuple[int, Any]:
@@ -73,8 +75,8 @@ def test_a_disk_that_fails(tmp_path: Path, error: type[apsw.Error], monkeypatch:
     async def go_on(acknowledged: list[str], refused: list[str]) -> None:
         with SqliteStore(path) as store, Engine(store=store) as engine:
             assert verify(store).ok
-            async with serving(engine) as address:
-                line = Line()
+            with served(create_app(engine)) as url:
+                line, address = Line(), address_of(url)
                 assert (await line.ask(address, "GET", "/readyz"))[0] == 200
                 for one in acknowledged:
                     _, answer = await line.ask(address, "POST", f"/v1/decisions/{one}/feedback", FEEDBACK)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from campaigns import fuzz
-from pamo.service.table import OPERATIONS
+from pamo.service.operations import OPERATIONS
 
 Change = Callable[[MutableMapping[str, Any], int, bytes], tuple[int, bytes]]
 

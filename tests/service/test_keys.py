@@ -79,11 +79,11 @@ def test_without_keys_the_ring_is_empty_and_knows_no_one():
 def test_text_and_table_describe_the_same_key():
     key = Key("shop", ["feedback", "decide"], 32 * "ab")
     assert key.text == "shop:decide+feedback:" + 32 * "ab"
-    assert Key.from_text(key.text) == key
-    assert Key.from_text(f" {key.text} ") == key
+    assert Key.of(key.text) == key
+    assert Key.of(f" {key.text} ") == key
     table = {"name": "shop", "roles": ["decide", "feedback"], "sha256": 32 * "ab"}
-    assert Key.from_mapping(table) == key
-    assert Key.from_mapping(table) != Key("shop", ["decide"], 32 * "ab")
+    assert Key.of(table) == key
+    assert Key.of(table) != Key("shop", ["decide"], 32 * "ab")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_text_and_table_describe_the_same_key():
 )
 def test_a_wrong_key_is_a_sentence(text, words):
     with pytest.raises(InputError) as caught:
-        Key.from_text(text)
+        Key.of(text)
     for word in words:
         assert word in str(caught.value)
 
@@ -111,26 +111,26 @@ def test_a_wrong_key_is_a_sentence(text, words):
 def test_a_wrong_table_is_a_sentence():
     table = {"name": "shop", "roles": ["decide"], "sha256": ZEROS}
     with pytest.raises(InputError, match="unknown field of a key 'rolls'; did you mean 'roles'"):
-        Key.from_mapping(table | {"rolls": []})
+        Key.of(table | {"rolls": []})
     with pytest.raises(InputError, match="got one without roles, sha256"):
-        Key.from_mapping({"name": "shop"})
+        Key.of({"name": "shop"})
     with pytest.raises(InputError, match="at least one role for key 'shop'"):
-        Key.from_mapping(table | {"roles": []})
+        Key.of(table | {"roles": []})
     with pytest.raises(InputError, match="roles of key 'shop' as a list, got 'decide'"):
-        Key.from_mapping(table | {"roles": "decide"})
+        Key.of(table | {"roles": "decide"})
     with pytest.raises(InputError, match="unknown role '3'"):
-        Key.from_mapping(table | {"roles": [3]})
+        Key.of(table | {"roles": [3]})
     with pytest.raises(InputError, match="key's name"):
-        Key.from_mapping(table | {"name": 3})
+        Key.of(table | {"name": 3})
     with pytest.raises(InputError, match="64 hexadecimal digits"):
-        Key.from_mapping(table | {"sha256": 3})
+        Key.of(table | {"sha256": 3})
 
 
 @pytest.mark.parametrize("form", ["{}", "shop:decide:{}", "{}:decide:" + ZEROS, "shop:{}:" + ZEROS])
 def test_no_message_repeats_a_key_that_was_written_by_mistake(form):
     secret = new_key()
     with pytest.raises(InputError) as caught:
-        Key.from_text(form.format(secret))
+        Key.of(form.format(secret))
     assert secret not in str(caught.value)
     assert secret[5:] not in str(caught.value)
 

@@ -5,14 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pamo.service.limits import RateLimiter
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.service.calling import Clock
 
 
 class Bucket:
@@ -35,9 +28,9 @@ def test_a_burst_goes_through_and_then_the_rate_holds():
     limiter = RateLimiter(rate=10, burst=3, clock=clock)
     assert [limiter.wait_for("a") for _ in range(3)] == [0, 0, 0]
     assert limiter.wait_for("a") == pytest.approx(0.1)
-    clock.now += 0.05
+    clock.at += 0.05
     assert limiter.wait_for("a") == pytest.approx(0.05)
-    clock.now += 0.05
+    clock.at += 0.05
     assert limiter.wait_for("a") == 0
     assert limiter.wait_for("a") == pytest.approx(0.1)
 
@@ -47,19 +40,19 @@ def test_being_refused_costs_nothing():
     limiter = RateLimiter(rate=1, burst=1, clock=clock)
     assert limiter.wait_for("a") == 0
     assert all(limiter.wait_for("a") == pytest.approx(1.0) for _ in range(50))
-    clock.now += 1.0
+    clock.at += 1.0
     assert limiter.wait_for("a") == 0
 
 
 def test_who_waits_as_told_is_let_through():
     clock = Clock()
-    clock.now = 1_234_567.891
+    clock.at = 1_234_567.891
     limiter = RateLimiter(rate=700, burst=2, clock=clock)
     granted = 0
     for _ in range(1000):
         wait = limiter.wait_for("a")
         if wait:
-            clock.now += wait
+            clock.at += wait
             assert limiter.wait_for("a") == 0
         granted += 1
     assert granted == 1000
@@ -102,7 +95,7 @@ def test_names_are_forgotten_once_their_buckets_are_full():
     for number in range(1000):
         limiter.wait_for(f"guest {number}")
     assert len(limiter) == 1000
-    clock.now += 60.0
+    clock.at += 60.0
     for _ in range(1000):
         limiter.wait_for("regular")
     assert len(limiter) == 1
@@ -116,7 +109,7 @@ def test_names_are_forgotten_once_their_buckets_are_full():
 def test_it_answers_as_a_plain_token_bucket_does(rate, burst, steps):
     clock = Clock()
     limiter = RateLimiter(rate, burst, clock)
-    buckets = {name: Bucket(rate, burst, clock.now) for name in "abc"}
+    buckets = {name: Bucket(rate, burst, clock.at) for name in "abc"}
     for name, pause in steps:
-        clock.now += pause
-        assert limiter.wait_for(name) == pytest.approx(buckets[name].wait(clock.now), abs=1e-6)
+        clock.at += pause
+        assert limiter.wait_for(name) == pytest.approx(buckets[name].wait(clock.at), abs=1e-6)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 
 from benchmarks import load
 from benchmarks.load import Measured, Tally, measure
-from benchmarks.servers import Caller, Server, running, serving
+from benchmarks.servers import Caller, Server, serving
 from pamo.store import ArmAdded, DecisionMade, FeedbackGiven, Objective, Setup, open_store
 from scripts import wrk
 
@@ -36,10 +35,9 @@ def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def this_process() -> Server:
-    process = subprocess.Popen([sys.executable, "-c", "pass"], text=True)
-    process.wait()
-    process.pid = os.getpid()
-    return Server(process, "127.0.0.1", 9)
+    server = Server.__new__(Server)
+    server.url, server.pid = "http://127.0.0.1:9", os.getpid()
+    return server
 
 
 def test_what_wrk_saw_is_read(pretended: Any) -> None:
@@ -111,7 +109,7 @@ def test_goals_are_held_against_the_medians_of_the_rounds() -> None:
 
 
 def test_decisions_are_made_ahead_and_each_is_there_once(tmp_path: Path) -> None:
-    with running(serving("load.db"), tmp_path) as server:
+    with Server(serving("load.db"), tmp_path) as server:
         made = load.decide_ahead(server, 1500, 40, tmp_path / "ids")
         ids = (tmp_path / "ids").read_text(encoding="utf-8").split()
         assert made == len(ids) == len(set(ids)) == 2000
@@ -139,5 +137,5 @@ def test_wrk_is_found_or_the_sentence_says_what_to_do(pretended: Any, monkeypatc
 
 def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pamo", "serve", "--store", "new.db", "--port", "0"]  # without objectives
-    with pytest.raises(RuntimeError, match="objectives"), running(command, tmp_path):
+    with pytest.raises(RuntimeError, match="objectives"), Server(command, tmp_path):
         pass

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.servers import served
 from pamo import Engine
 from pamo.service import create_app
 from pamo.service.settings import Settings
+from tests.browsing import PATIENCE, watch
 from tests.service.calling import KEYS, SECRETS
 from tests.service.town import INNS, running_town
 
-PATIENCE = 20_000  # milliseconds that anything may take before a test fails
 PAGES = {"/": "Overview", "/arms": "Arms", "/users": "Users", "/users/guest-001": "guest-001", "/what-if": "What if"}
 HOSTILE = (
     "<script>document.title='taken'</script>",
@@ -35,16 +34,6 @@ def town() -> Iterator[tuple[str, Engine, Any]]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = os.environ.get("PAMO_BROWSER")
-    assert path, "PAMO_BROWSER names no Chromium: run the tests by `make test`, which finds one"
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
-
-
 Open = Callable[..., Page]
 
 
@@ -58,16 +47,7 @@ def show(browser: Browser) -> Iterator[Open]:
         context = browser.new_context(color_scheme=theme, viewport={"width": width, "height": 800}, locale="en-GB")
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        origin = "/".join(url.split("/")[:3])
-
-        def note(kind: str, text: str) -> None:
-            if kind == "error" and not any(status in text for status in refused):
-                problems.append(text)
-
-        page.on("console", lambda message: note(message.type, message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda one: None if one.url.startswith((origin, "data:")) else problems.append(one.url))
+        watch(page, "/".join(url.split("/")[:3]), problems, refused)
         page.goto(url)
         return page
 

@@ -18,9 +18,9 @@ from campaigns.visitors import Visitor
 from campaigns.wire import Line
 from pamo.store import open_store
 
-FEEDBACK = {"rewards": {"price": 120.0, "taste": 4.0, "service": 0.25}, "overall": 7.5}
+FEEDBACK = {"rewards": {"price": 120.0, "taste": 4.0, "service": 0.25}, "overall": 4.5}
 OTHERS = [
-    {"rewards": {"price": 35.0 * n, "taste": 1.0 + n % 5, "service": n % 7 / 7}, "overall": n % 4 * 2.5}
+    {"rewards": {"price": 35.0 * n, "taste": 1.0 + n % 5, "service": n % 7 / 7}, "overall": 1.0 + n % 4}
     for n in range(12)
 ]
 

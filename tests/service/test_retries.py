@@ -13,31 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.servers import address_of, served
 from campaigns.wire import Line
+from campaigns.world import feedback
 from pamo.engine import Engine
+from pamo.service import create_app
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, MemoryStore, Objective, Setup, Store, open_store
 from pamo.store.maintenance import verify
-from tests.service.in_process import serving
 
 SETUP = Setup(
     (Objective("price", 0, 500, lower_is_better=True), Objective("taste", 1, 5), Objective("service")),
-    Objective("overall", 0, 10),
+    Objective("overall", 1, 5),
 )
 DECISIONS, CLIENTS, USERS = 150, 12, 9
 Address = tuple[str, int]
-
-
-def body_of(number: int, random: Random) -> dict[str, Any]:
-    """Return a feedback; some lack an objective or the overall score, and some state a preference."""
-    rewards = {"price": random.uniform(0, 500), "taste": random.uniform(1, 5), "service": random.random()}
-    body: dict[str, Any] = {"rewards": rewards}
-    if number % 7:
-        body["overall"] = random.uniform(0, 10)
-    if number % 5 == 0:
-        body["preference"] = {name: random.random() for name in rewards}
-    if number % 11 == 0:
-        del rewards["price"]
-    return body
 
 
 async def deliver(addresses: list[Address], random: Random) -> tuple[dict[str, Any], dict[str, list[Any]]]:
@@ -48,7 +37,7 @@ async def deliver(addresses: list[Address], random: Random) -> tuple[dict[str, A
         request = {"user": f"user {number % USERS}"}
         status, decision = await lines[0].ask(random.choice(addresses), "POST", "/v1/decisions", request)
         assert status == 201, decision
-        bodies[decision["id"]] = body_of(number, random)
+        bodies[decision["id"]] = feedback(random)
     deliveries = [one for one in bodies for _ in range(random.randint(1, 5))]
     random.shuffle(deliveries)
     answers: dict[str, list[Any]] = defaultdict(list)
@@ -81,7 +70,7 @@ async def at_once(addresses: list[Address], lines: list[Line], random: Random, b
         request = {"user": f"user {number % USERS}"}
         _, decision = await lines[0].ask(random.choice(addresses), "POST", "/v1/decisions", request)
         one = decision["id"]
-        bodies[one] = body_of(number, random)
+        bodies[one] = feedback(random)
         path = f"/v1/decisions/{one}/feedback"
         asked = [line.ask(random.choice(addresses), "POST", path, bodies[one]) for line in lines]
         answers[one] += [answer for _, answer in await asyncio.gather(*asked)]
@@ -110,13 +99,13 @@ def test_any_number_of_deliveries_is_one(kind: str, tmp_path: Path, request: pyt
     }
 
     async def run(stores: list[Store]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        async with contextlib.AsyncExitStack() as stack:
+        with contextlib.ExitStack() as stack:
             listening = []
             for number, store in enumerate(stores):
                 engine = stack.enter_context(Engine(store=store, seed=number))
                 for arm in "ABC":
                     engine.add_arm(arm)
-                listening.append(await stack.enter_async_context(serving(engine)))
+                listening.append(address_of(stack.enter_context(served(create_app(engine)))))
             return await deliver(listening, Random(f"retries {kind}"))
 
     with contextlib.ExitStack() as stack:

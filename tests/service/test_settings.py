@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pamo.errors import InputError
 from pamo.service.keys import Key
 from pamo.service.settings import OPTIONS, Settings, is_loopback, load_settings
-from pamo.service.written import as_file, shown, table
+from pamo.service.settings_file import as_file, shown, table
 from pamo.store import Objective, Setup
 from pamo.store.addresses import shown as shown_address
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from campaigns import soak
+from campaigns import soak, world
 from campaigns.memory import LEAST, SHARE, judge
 from campaigns.soak import Plan, Tally
 
@@ -26,8 +26,8 @@ def test_a_server_that_leaks_is_found(tmp_path: Path) -> None:
 
 
 def test_a_wrong_answer_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = soak.Guest._feedback
-    monkeypatch.setattr(soak.Guest, "_feedback", lambda self: honest(self) | {"overall": 6.0})  # the scale ends at 5
+    honest = world.feedback
+    monkeypatch.setattr(soak, "feedback", lambda random: honest(random) | {"overall": 6.0})  # the scale ends at 5
     tally = soak.campaign(Plan(minutes=0.02, rate=200, users=50), tmp_path, io.StringIO())
     assert not tally.ok
     assert "was answered 422, not 200" in tally.wrong[0]

@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pamo.service.operations import Operation
-from pamo.service.table import OPERATIONS
+from pamo.service.operations import OPERATIONS, Operation
 from tests.service.calling import SCORES, WEIGHTS, Service, answer
 
 ODD = [

@@ -12,10 +12,9 @@ import pytest
 
 from pamo.engine import Engine
 from pamo.service.openapi import REASONS
-from pamo.service.operations import Operation
+from pamo.service.operations import OPERATIONS, Operation
 from pamo.service.server import LONGEST_HEADERS
 from pamo.service.settings import Settings
-from pamo.service.table import OPERATIONS
 from tests.service.calling import OBJECTIVES, Serve
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")

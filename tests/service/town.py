@@ -16,6 +16,7 @@ from benchmarks.servers import served
 from pamo import Engine
 from pamo.service import create_app
 from pamo.service.settings import Settings
+from tests.service.calling import Clock
 
 OBJECTIVES = ("price: 0..200, lower is better", "taste: 1..5", "service: 1..5", "quiet")
 LOWS, SPANS = np.array([0.0, 1.0, 1.0, 0.0]), np.array([200.0, 4.0, 4.0, 1.0])
@@ -36,16 +37,6 @@ INNS = {
 }
 
 
-class Clock:
-    """Tells a time that can be set; once it is let go, the real one."""
-
-    def __init__(self, at: float) -> None:
-        self.at: float | None = at
-
-    def __call__(self) -> float:
-        return time.time() if self.at is None else self.at
-
-
 def fill_town(app: Any, clock: Clock, *, guests: int, rounds: int, seconds: float, seed: int = 1) -> None:
     """Let guests come, be offered an inn, and most of them say what they thought of it."""
     api, numbers = app.state.api, np.random.default_rng(seed)
@@ -60,8 +51,7 @@ def fill_town(app: Any, clock: Clock, *, guests: int, rounds: int, seconds: floa
                 answer = await client.post("/v1/decisions", json={"user": f"guest-{guest:03d}"})
                 made = answer.json()
                 assert answer.status_code == 201, made
-                if clock.at is not None:
-                    clock.at += seconds * numbers.exponential()
+                clock.at += seconds * numbers.exponential()
                 if numbers.random() < 0.9:
                     got = np.clip(means[made["arm"]] + 0.1 * numbers.standard_normal(4), 0.0, 1.0)
                     overall = float(np.clip(tastes[guest] @ got + 0.04 * numbers.standard_normal(), 0.0, 1.0))
@@ -96,6 +86,6 @@ def running_town(
     with open_town(clock=clock) as engine:
         app = create_app(engine, settings)
         fill_town(app, clock, guests=guests, rounds=rounds, seconds=seconds)
-        clock.at = None
+        clock.real = True
         with served(app) as address:
             yield address, engine, app

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from pamo.service.demo.world import MEASURES, Guest
 
-TITLES = {one.objective.name: one.title for one in MEASURES}
+TITLES = {one.name: one.title for one in MEASURES}
 
 HOSTILE = (
     "<script>document.title = 'caught'</script><img src=x onerror=alert(1)>",

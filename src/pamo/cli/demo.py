@@ -7,7 +7,7 @@ import threading
 import webbrowser
 from typing import Any
 
-from pamo.cli.options import whole
+from pamo.cli.options import add_command, whole
 from pamo.errors import InputError
 
 _HELP = """\
@@ -22,17 +22,17 @@ examples:
 
 def add_demo(commands: Any) -> None:
     """Add the command."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "demo",
+        _demo,
         help="try it on yourself: rate restaurants in the browser, and see what it learns of you",
-        description="Serve a page on which to try it, and open it in the browser.",
-        epilog=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        about="Serve a page on which to try it, and open it in the browser.",
+        examples=_HELP,
     )
     parser.add_argument("--store", metavar="FILE", help="a SQLite file to keep everything in (default: memory)")
     parser.add_argument("--port", type=whole, default=0, metavar="N", help="the port to serve on (default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and open nothing")
-    parser.set_defaults(command=_demo)
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -7,9 +7,11 @@ import json
 import shutil
 import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pamo._version import __version__
+from pamo.cli.options import add_command
 
 if TYPE_CHECKING:
     from pamo.doctor import Check
@@ -37,19 +39,19 @@ exit code: 0 there is no problem, 1 there is one.
 
 def add_doctor(commands: Any) -> None:
     """Add `pamo doctor`."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "doctor",
+        _doctor,
         help="is all well here: environment, store, disk, speed",
-        description="Look at the environment, a store, its disk or its server; say what is well, and what to do.",
-        epilog=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        about="Look at the environment, a store, its disk or its server; say what is well, and what to do.",
+        examples=_HELP,
     )
     parser.add_argument(
         "store", nargs="?", metavar="STORE", help="the store to look at: a path or postgresql://…; or a folder"
     )
     parser.add_argument("--quick", action="store_true", help="do not fold the journal to compare it with the sums")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
-    parser.set_defaults(command=_doctor)
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -61,18 +63,8 @@ def _doctor(options: argparse.Namespace) -> int:
         checks = list(examine(options.store, quick=options.quick, announce=lambda name: announce(f"doctor: {name}")))
     well = all(check.status is not Status.PROBLEM for check in checks)
     if options.format == "json":
-        rows = [
-            {
-                "group": check.group,
-                "name": check.name,
-                "status": check.status.value,
-                "sentence": check.sentence,
-                "figures": check.figures,
-            }
-            for check in checks
-        ]
         store = None if options.store is None else shown(options.store)
-        document = {"version": __version__, "store": store, "ok": well, "checks": rows}
+        document = {"version": __version__, "store": store, "ok": well, "checks": [asdict(check) for check in checks]}
         print(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
         print(as_text(checks, shutil.get_terminal_size((100, 24)).columns))

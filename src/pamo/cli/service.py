@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pamo.cli.options import Parser
+from pamo.cli.options import add_command
 from pamo.errors import InputError
 from pamo.service.keys import Key, Role, digest_of, new_key
-from pamo.service.options import Option, YesNo
+from pamo.service.options import YES_OR_NO, Option
 from pamo.service.settings import FILE, OPTIONS, Settings, load_settings
-from pamo.service.written import as_file, default_in_words, key_table, shown
+from pamo.service.settings_file import as_file, default_in_words, key_table, shown
 
 _SERVE_HELP = """\
 examples:
@@ -57,12 +57,13 @@ _ROLES = {
 
 def add_service(commands: Any) -> None:
     """Add `pamo serve`, `pamo init` and `pamo key`."""
-    serving = _command(
+    serving = add_command(
         commands,
         "serve",
-        "serve decisions and take feedback over HTTP",
-        "Serve decisions and take feedback over HTTP, until it is stopped by Ctrl-C or SIGTERM.",
-        _SERVE_HELP,
+        _serve,
+        help="serve decisions and take feedback over HTTP",
+        about="Serve decisions and take feedback over HTTP, until it is stopped by Ctrl-C or SIGTERM.",
+        examples=_SERVE_HELP,
     )
     serving.add_argument("--config", metavar="FILE", help=f"the settings file (default: {FILE}, if it is here)")
     serving.add_argument(
@@ -74,47 +75,35 @@ def add_service(commands: Any) -> None:
         if row.section not in groups:
             groups[row.section] = serving.add_argument_group(titles.get(row.section, row.section))
         _add_flag(groups[row.section], row)
-    serving.set_defaults(command=_serve)
 
-    beginning = _command(
+    beginning = add_command(
         commands,
         "init",
-        "write a settings file that explains every setting",
-        "Write a settings file for `pamo serve` with every setting, its default and what it is for.",
-        _INIT_HELP,
+        _init,
+        help="write a settings file that explains every setting",
+        about="Write a settings file for `pamo serve` with every setting, its default and what it is for.",
+        examples=_INIT_HELP,
     )
     beginning.add_argument("file", metavar="FILE", nargs="?", default=FILE, help=f"where to (default: {FILE})")
     beginning.add_argument("--force", action="store_true", help="write over a file that is there")
-    beginning.set_defaults(command=_init)
 
-    keying = _command(
+    keying = add_command(
         commands,
         "key",
-        "make an API key for the service",
-        "Make an API key for the service: print it once, with the lines of the settings that make it known.",
-        _KEY_HELP,
+        _key,
+        help="make an API key for the service",
+        about="Make an API key for the service: print it once, with the lines of the settings that make it known.",
+        examples=_KEY_HELP,
     )
     keying.add_argument("name", metavar="NAME", help="whose key it is: letters, digits, dots, dashes, underscores")
     roles = "; ".join(f"{role}: {what}" for role, what in _ROLES.items())
     keying.add_argument("--role", action="append", metavar="ROLE", help=f"what it may do, once or more: {roles}")
-    keying.set_defaults(command=_key)
-
-
-def _command(commands: Any, name: str, help: str, description: str, epilog: str) -> Parser:
-    parser: Parser = commands.add_parser(
-        name,
-        help=help,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    return parser
 
 
 def _add_flag(group: Any, row: Option) -> None:
     # Values stay text here: `load_settings` reads them as it reads the environment, with the same sentences.
     help = f"{row.help} Default: {default_in_words(row, '')}.".replace("%", "%%")
-    if isinstance(row.kind, YesNo):
+    if row.kind is YES_OR_NO:
         group.add_argument(row.flag, action=argparse.BooleanOptionalAction, default=None, help=help)
     elif row.default == ():
         group.add_argument(row.flag, action="append", metavar=row.kind.metavar, help=help)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pamo.doctor.checks import Announce, Check, Status
+from pamo.doctor.checks import Announce, Check, Status, Subject
 from pamo.store.addresses import file_of, is_postgres
 
 __all__ = ["Check", "Status", "examine"]
@@ -45,7 +45,7 @@ def examine(
         yield from look_at_store(path, quick=quick, announce=announce)
         folder = folder.parent
     if not folder.is_dir():
-        yield Check("disk", "folder", Status.PROBLEM, f"there is no folder {folder}: make it first")
+        yield Subject("disk", "folder").problem(f"there is no folder {folder}: make it first")
         yield from look_at_speed(None, seconds=seconds, announce=announce)
         return
     announce("disk")

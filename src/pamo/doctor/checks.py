@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 Announce = Callable[[str], object]
 """Is told what is looked at next."""
@@ -33,3 +33,22 @@ class Check:
     status: Status
     sentence: str
     figures: dict[str, Any] = field(default_factory=dict)
+
+
+class Subject(NamedTuple):
+    """Something to look at, of which a check is then said."""
+
+    group: str
+    name: str
+
+    def ok(self, sentence: str, **figures: Any) -> Check:
+        """Say that it is well."""
+        return Check(*self, Status.OK, sentence, figures)
+
+    def warning(self, sentence: str, **figures: Any) -> Check:
+        """Say what somebody should know of it."""
+        return Check(*self, Status.WARNING, sentence, figures)
+
+    def problem(self, sentence: str, **figures: Any) -> Check:
+        """Say what does not work."""
+        return Check(*self, Status.PROBLEM, sentence, figures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -12,9 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pamo.doctor.checks import Check, Status
+from pamo.doctor.checks import Check, Subject
 
-GROUP = "disk"
+FILESYSTEM, SPACE, SYNC = (Subject("disk", name) for name in ("filesystem", "space", "fsync"))
 
 HONEST = 20.0
 """Microseconds below which no disk can have been written to."""
@@ -22,9 +23,23 @@ HONEST = 20.0
 SLOW = 30_000.0
 """Microseconds above which a disk makes every caller wait."""
 
+FEWEST = 5
+"""Calls that a measurement takes, however long they take."""
+
 MEMORY = ("tmpfs", "ramfs", "devtmpfs")
 LAYERED = ("overlay", "overlayfs", "aufs")
 DISTANT = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "vboxsf", "fuse.sshfs", "fuse.s3fs", "drvfs")
+
+_PLACES = (
+    (MEMORY, "in memory ({}), and gone when the machine stops: keep the store on a disk"),
+    (LAYERED, "in a container's own layer ({}), and gone with the container: mount a volume"),
+    (
+        DISTANT,
+        "on another machine or shared with one ({}), where locks cannot be relied on: keep a SQLite store on a disk of "
+        "this machine, or use PostgreSQL",
+    ),
+)
+"""Kinds of file systems that a store should not be on, and why."""
 
 LITTLE, SCARCE = 100 * 10**6, 10**9
 """Free bytes below which there is a problem, or a warning."""
@@ -39,8 +54,7 @@ def look_at_disk(folder: Path, *, seconds: float) -> Iterator[Check]:
         with tempfile.NamedTemporaryFile(prefix=".pamo-doctor-", dir=folder) as file:
             write, sync, count = measure_sync(file.fileno(), seconds)
     except OSError as error:
-        sentence = f"nothing can be written to {folder} ({error}): a store has to be able to"
-        yield Check(GROUP, "fsync", Status.PROBLEM, sentence)
+        yield SYNC.problem(f"nothing can be written to {folder} ({error}): a store has to be able to")
     else:
         yield judge_sync(write, sync, count, kind)
 
@@ -73,63 +87,48 @@ def mounted(folder: Path, table: str | None = None) -> str | None:
 def judge_filesystem(folder: Path, kind: str | None) -> Check:
     """Say what a store on this kind of file system has to expect."""
     figures = {"folder": str(folder), "filesystem": kind}
-
-    def check(status: Status, sentence: str) -> Check:
-        return Check(GROUP, "filesystem", status, sentence, figures)
-
     if kind is None:
-        return check(Status.OK, f"{folder}: this system does not tell what kind of file system it is")
-    if kind in MEMORY:
-        return check(
-            Status.WARNING,
-            f"{folder} is in memory ({kind}), and gone when the machine stops: keep the store on a disk",
-        )
-    if kind in LAYERED:
-        return check(
-            Status.WARNING,
-            f"{folder} belongs to a container's own layer ({kind}), and is gone with the container: mount a volume",
-        )
-    if kind in DISTANT:
-        return check(
-            Status.WARNING,
-            f"{folder} is on another machine or shared with one ({kind}), where locks cannot be relied on: keep a "
-            "SQLite store on a disk of this machine, or use PostgreSQL",
-        )
-    return check(Status.OK, f"{folder} is on {kind}")
+        return FILESYSTEM.ok(f"{folder}: this system does not tell what kind of file system it is", **figures)
+    for kinds, sentence in _PLACES:
+        if kind in kinds:
+            return FILESYSTEM.warning(f"{folder} is {sentence.format(kind)}", **figures)
+    return FILESYSTEM.ok(f"{folder} is on {kind}", **figures)
 
 
 def judge_space(free: int) -> Check:
     """Say whether there is room."""
     shown = f"{free / 1e9:,.1f} GB free" if free >= SCARCE else f"{free / 1e6:,.0f} MB free"
-    figures = {"free_bytes": free}
     if free < LITTLE:
-        return Check(
-            GROUP, "space", Status.PROBLEM, f"only {shown}: a store stops when the disk is full; make room", figures
-        )
+        return SPACE.problem(f"only {shown}: a store stops when the disk is full; make room", free_bytes=free)
     if free < SCARCE:
-        return Check(GROUP, "space", Status.WARNING, f"{shown}: a store stops when the disk is full", figures)
-    return Check(GROUP, "space", Status.OK, shown, figures)
+        return SPACE.warning(f"{shown}: a store stops when the disk is full", free_bytes=free)
+    return SPACE.ok(shown, free_bytes=free)
+
+
+def microseconds(work: Callable[[], object], seconds: float, most: float = math.inf) -> list[float]:
+    """Return how long each of some calls took: as many as there is time for, but not too few, and no more than this."""
+    taken: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(taken) < most and (len(taken) < FEWEST or time.perf_counter() < end):
+        started = time.perf_counter()
+        work()
+        taken.append((time.perf_counter() - started) * 1e6)
+    return taken
 
 
 def measure_sync(file: int, seconds: float, most: int = 300) -> tuple[float, float, int]:
     """Return the median microseconds of a small write, of one with fsync after it, and how many of the latter were."""
     block, sync = b"\0" * 4096, _sync()
 
-    def times(calls: tuple[Callable[[], object], ...], limit: float) -> list[float]:
-        taken: list[float] = []
-        end = time.perf_counter() + limit
-        while len(taken) < most and (len(taken) < 5 or time.perf_counter() < end):
-            started = time.perf_counter()
-            for call in calls:
-                call()
-            taken.append((time.perf_counter() - started) * 1e6)
-        return taken
-
     def write() -> None:
         os.write(file, block)
 
-    synced = times((write, lambda: sync(file)), seconds)
-    return statistics.median(times((write,), seconds)), statistics.median(synced), len(synced)
+    def write_and_sync() -> None:
+        write()
+        sync(file)
+
+    synced = microseconds(write_and_sync, seconds, most)
+    return statistics.median(microseconds(write, seconds, most)), statistics.median(synced), len(synced)
 
 
 def _sync() -> Callable[[int], object]:
@@ -146,23 +145,16 @@ def judge_sync(write: float, sync: float, count: int, kind: str | None) -> Check
     figures = {"write_us": round(write, 1), "write_and_fsync_us": round(sync, 1), "times": count}
     measured = f"a small write with fsync takes {sync:,.0f} µs (median of {count}; {write:,.0f} µs without)"
     if kind in MEMORY:
-        return Check(GROUP, "fsync", Status.WARNING, f"{measured}, in memory: nothing is kept here", figures)
+        return SYNC.warning(f"{measured}, in memory: nothing is kept here", **figures)
     if sync < HONEST:
-        return Check(
-            GROUP,
-            "fsync",
-            Status.WARNING,
+        return SYNC.warning(
             f"{measured}: no disk is that fast, so that fsync does not reach it here, and a power cut or the end of "
             "the machine may lose what was acknowledged. Some virtual machines and containers are like that: ask for "
             "a disk that honours flushes, or use PostgreSQL on a server that has one",
-            figures,
+            **figures,
         )
     if sync > SLOW:
-        return Check(
-            GROUP,
-            "fsync",
-            Status.WARNING,
-            f"{measured}: everything waits for this slow disk; hand events in together, or use a faster one",
-            figures,
+        return SYNC.warning(
+            f"{measured}: everything waits for this slow disk; hand events in together, or use a faster one", **figures
         )
-    return Check(GROUP, "fsync", Status.OK, f"{measured}: long enough to have reached a disk", figures)
+    return SYNC.ok(f"{measured}: long enough to have reached a disk", **figures)

@@ -10,9 +10,11 @@ from importlib import metadata
 from typing import Any
 
 from pamo._version import __version__
-from pamo.doctor.checks import Check, Status
+from pamo.doctor.checks import Check, Subject
 
-GROUP = "environment"
+PYTHON, PACKAGES, EXTRAS, COMPILED = (
+    Subject("environment", name) for name in ("python", "packages", "extras", "compiled")
+)
 LEAST_PYTHON = (3, 11)
 _REQUIREMENT = re.compile(r"^([\w.-]+)(?:\[([\w,.-]+)\])?[^;]*;(.*)\bextra == ['\"]([\w-]+)['\"]")
 _NOT_FOR_USE = ("all", "docs")
@@ -33,8 +35,8 @@ def _python(version: tuple[int, int]) -> Check:
     figures = {"python": shown, "system": platform.system(), "machine": platform.machine()}
     if version < LEAST_PYTHON:
         least = ".".join(map(str, LEAST_PYTHON))
-        return Check(GROUP, "python", Status.PROBLEM, f"Python {shown}, and pamo needs {least} or newer", figures)
-    return Check(GROUP, "python", Status.OK, f"Python {shown} on {figures['system']} {figures['machine']}", figures)
+        return PYTHON.problem(f"Python {shown}, and pamo needs {least} or newer", **figures)
+    return PYTHON.ok(f"Python {shown} on {figures['system']} {figures['machine']}", **figures)
 
 
 def _packages() -> Check:
@@ -47,7 +49,7 @@ def _packages() -> Check:
     else:
         versions |= {"apsw": apsw.apsw_version(), "sqlite": apsw.sqlite_lib_version()}
         shown += f", SQLite {versions['sqlite']} (apsw {versions['apsw']})"
-    return Check(GROUP, "packages", Status.OK, shown, {"pamo": __version__, **versions})
+    return PACKAGES.ok(shown, pamo=__version__, **versions)
 
 
 def extras_of(requirements: Iterable[str]) -> Check:
@@ -68,7 +70,7 @@ def extras_of(requirements: Iterable[str]) -> Check:
     if absent:
         lines = ", ".join(f"{extra} (lacks {', '.join(lacking)})" for extra, lacking in absent.items())
         sentence += f"; not installed: {lines}; where you need them: pip install 'pamo[{','.join(absent)}]'"
-    return Check(GROUP, "extras", Status.OK, sentence, {"installed": there, "missing": absent})
+    return EXTRAS.ok(sentence, installed=there, missing=absent)
 
 
 def _is_installed(package: str) -> bool:
@@ -85,14 +87,11 @@ def kept_code(compiled: Any) -> Check:
     cache = getattr(compiled, "_cache", None)
     folder = getattr(cache, "cache_path", None)
     if folder:
-        return Check(GROUP, "compiled", Status.OK, f"compiled code is kept in {folder}", {"folder": str(folder)})
+        return COMPILED.ok(f"compiled code is kept in {folder}", folder=str(folder))
     if cache is None:
-        return Check(GROUP, "compiled", Status.OK, "where compiled code is kept is not known", {"folder": None})
-    return Check(
-        GROUP,
-        "compiled",
-        Status.WARNING,
+        return COMPILED.ok("where compiled code is kept is not known", folder=None)
+    return COMPILED.warning(
         "compiled code cannot be kept, so that every start compiles it anew, which takes up to a minute: "
         "set NUMBA_CACHE_DIR to a folder that may be written to",
-        {"folder": None},
+        folder=None,
     )

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pamo.doctor.checks import Announce, Check, Status
-from pamo.doctor.disk import HONEST
+from pamo.doctor.checks import Announce, Check, Subject
+from pamo.doctor.disk import HONEST, microseconds
 from pamo.errors import PamoError
 from pamo.store.addresses import scrubbed
 
-GROUP = "server"
-NAMES = {
-    "fsync": "fsync",
-    "full_page_writes": "page writes",
-    "synchronous_commit": "waiting",
-    "synchronous_standby_names": "standby",
-}
-SETTINGS = tuple(NAMES)
+ANSWERS, ROUND_TRIP, WRITABLE, SYNC, PAGES, WAITING, STANDBY, COMMIT = (
+    Subject("server", name)
+    for name in ("answers", "round trip", "writable", "fsync", "page writes", "waiting", "standby", "commit")
+)
+SETTINGS = ("fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names")
 TIMES = 100
+"""Calls that a measurement takes at most."""
 
 _COMMITS = {
     "off": "the server's commits do not wait for its disk; pamo switches that on for its own connections",
@@ -42,9 +39,9 @@ def look_at_server(url: str, *, seconds: float, announce: Announce) -> Iterator[
             try:
                 yield from _looked_at(connection, seconds)
             except psycopg.Error as error:
-                yield Check(GROUP, "answers", Status.PROBLEM, f"PostgreSQL refused: {scrubbed(str(error), url)}")
+                yield ANSWERS.problem(f"PostgreSQL refused: {scrubbed(str(error), url)}")
     except PamoError as error:
-        yield Check(GROUP, "answers", Status.PROBLEM, scrubbed(str(error), url))
+        yield ANSWERS.problem(scrubbed(str(error), url))
 
 
 def _looked_at(connection: Any, seconds: float) -> Iterator[Check]:
@@ -53,19 +50,14 @@ def _looked_at(connection: Any, seconds: float) -> Iterator[Check]:
 
     version = ask("SHOW server_version")
     trip = _median(lambda: ask("SELECT 1"), seconds)
-    yield Check(
-        GROUP,
-        "round trip",
-        Status.OK,
+    yield ROUND_TRIP.ok(
         f"PostgreSQL {version} answers in {trip:,.0f} µs; each batch takes several of these",
-        {"version": version, "round_trip_us": round(trip, 1)},
+        version=version,
+        round_trip_us=round(trip, 1),
     )
     read_only = ask("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean")
     if read_only:
-        yield Check(
-            GROUP,
-            "writable",
-            Status.PROBLEM,
+        yield WRITABLE.problem(
             "this server takes no writes (a standby, or set to read only): give the address of the one that does, such "
             "as postgresql://a,b/pamo?target_session_attrs=read-write",
         )
@@ -79,66 +71,49 @@ def _looked_at(connection: Any, seconds: float) -> Iterator[Check]:
 def judge_settings(settings: dict[str, str]) -> Iterator[Check]:
     """Say what the server's settings mean for what is acknowledged."""
     fsync, pages, commit, standbys = (settings[name] for name in SETTINGS)
-
-    def check(setting: str, status: Status, sentence: str) -> Check:
-        return Check(GROUP, NAMES[setting], status, sentence, {setting: settings[setting]})
-
     if fsync == "on":
-        yield check("fsync", Status.OK, "fsync = on: the server brings what it commits to its disk")
+        yield SYNC.ok("fsync = on: the server brings what it commits to its disk", fsync=fsync)
     else:
-        yield check(
-            "fsync",
-            Status.PROBLEM,
+        yield SYNC.problem(
             f"fsync = {fsync}: the server does not bring what it commits to its disk, and may lose all of it when its "
             "machine stops: switch it on",
+            fsync=fsync,
         )
     if pages == "on":
-        yield check("full_page_writes", Status.OK, "full_page_writes = on: pages half written can be mended")
+        yield PAGES.ok("full_page_writes = on: pages half written can be mended", full_page_writes=pages)
     else:
-        yield check(
-            "full_page_writes",
-            Status.WARNING,
+        yield PAGES.warning(
             f"full_page_writes = {pages}: a power cut may leave pages half written; right only on a file system that "
             "never does that, such as ZFS",
+            full_page_writes=pages,
         )
-    yield check("synchronous_commit", Status.OK, f"synchronous_commit = {commit}: {_COMMITS.get(commit, 'not known')}")
-    if not standbys:
-        sentence = "no synchronous standby: what is acknowledged is on the disk of one machine"
-        yield check("synchronous_standby_names", Status.OK, sentence)
-    elif commit == "local":
-        yield check(
-            "synchronous_standby_names",
-            Status.WARNING,
-            f"synchronous_standby_names = {standbys}, but with synchronous_commit = local pamo does not wait for it: "
-            "set that to on",
+    meaning = _COMMITS.get(commit, "not known")
+    yield WAITING.ok(f"synchronous_commit = {commit}: {meaning}", synchronous_commit=commit)
+    shown = f"synchronous_standby_names = {standbys}"
+    if standbys and commit == "local":
+        yield STANDBY.warning(
+            f"{shown}, but with synchronous_commit = local pamo does not wait for it: set that to on",
+            synchronous_standby_names=standbys,
         )
-    else:
-        whose = "; pamo's own connections wait for it" if commit == "off" else ""
-        sentence = f"synchronous_standby_names = {standbys}: what is acknowledged is on two machines{whose}"
-        yield check("synchronous_standby_names", Status.OK, sentence)
+        return
+    whose = "; pamo's own connections wait for it" if commit == "off" else ""
+    sentence = "no synchronous standby: what is acknowledged is on the disk of one machine"
+    if standbys:
+        sentence = f"{shown}: what is acknowledged is on two machines{whose}"
+    yield STANDBY.ok(sentence, synchronous_standby_names=standbys)
 
 
 def judge_commit(trip: float, commit: float) -> Check:
     """Say whether a commit can have reached a disk, from the microseconds of it and of a plain question."""
-    figures = {"commit_us": round(commit, 1)}
     measured = f"a commit takes {commit:,.0f} µs, {commit - trip:,.0f} µs more than a plain question"
     if commit - trip < HONEST:
-        return Check(
-            GROUP,
-            "commit",
-            Status.WARNING,
+        return COMMIT.warning(
             f"{measured}: no disk is that fast, so that the server's is not reached, and a power cut may lose what was "
             "acknowledged: look at the server's fsync setting and at its disk",
-            figures,
+            commit_us=round(commit, 1),
         )
-    return Check(GROUP, "commit", Status.OK, f"{measured}: long enough to have reached a disk", figures)
+    return COMMIT.ok(f"{measured}: long enough to have reached a disk", commit_us=round(commit, 1))
 
 
-def _median(call: Callable[[], object], seconds: float) -> float:
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < TIMES and (len(times) < 5 or time.perf_counter() < end):
-        started = time.perf_counter()
-        call()
-        times.append((time.perf_counter() - started) * 1e6)
-    return statistics.median(times)
+def _median(work: Callable[[], object], seconds: float) -> float:
+    return statistics.median(microseconds(work, seconds, TIMES))

@@ -7,15 +7,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
-from pamo.doctor.checks import Announce, Check, Status
+from pamo.doctor.checks import Announce, Check, Subject
+from pamo.doctor.disk import microseconds
 from pamo.engine import Engine
 from pamo.errors import PamoError
 from pamo.store import ArmAdded, DecisionMade, FeedbackGiven, Objective, Setup, Store, open_store
 
-GROUP = "speed"
+IN_MEMORY, DURABLE = Subject("speed", "in memory"), Subject("speed", "durable")
 THREADS = 32
 NAMES = ("price", "taste", "service", "comfort", "noise")
 ARMS = tuple(f"arm-{number}" for number in range(10))
@@ -29,13 +31,10 @@ def look_at_speed(folder: Path | None, *, seconds: float, announce: Announce) ->
     """Yield how fast decisions and feedback are, in memory and, where there is a folder, on its disk."""
     announce("speed in memory (the first time, this compiles)")
     each = in_memory(seconds)
-    yield Check(
-        GROUP,
-        "in memory",
-        Status.OK,
+    yield IN_MEMORY.ok(
         f"a decision and its feedback take {each:,.0f} µs ({1e6 / each:,.0f} a second) in one thread, with "
         f"{len(ARMS)} arms and {len(NAMES)} objectives",
-        {"decide_and_feedback_us": round(each, 2)},
+        decide_and_feedback_us=round(each, 2),
     )
     if folder is None:
         return
@@ -43,20 +42,18 @@ def look_at_speed(folder: Path | None, *, seconds: float, announce: Announce) ->
     try:
         one, many = on_disk(folder, seconds)
     except (PamoError, OSError) as error:
-        yield Check(GROUP, "durable", Status.PROBLEM, f"a store in {folder} cannot be written to: {error}")
+        yield DURABLE.problem(f"a store in {folder} cannot be written to: {error}")
         return
-    yield Check(
-        GROUP,
-        "durable",
-        Status.OK,
+    yield DURABLE.ok(
         f"{one:,.0f} durable feedbacks a second from one thread that waits for each, {many:,.0f} from {THREADS}",
-        {"feedbacks_per_second": round(one, 1), "threads": THREADS, "feedbacks_per_second_threads": round(many, 1)},
+        feedbacks_per_second=round(one, 1),
+        threads=THREADS,
+        feedbacks_per_second_threads=round(many, 1),
     )
 
 
 def in_memory(seconds: float) -> float:
     """Return the median microseconds of a decision with its feedback."""
-    times: list[float] = []
     with Engine(NAMES, seed=1) as engine:
         for arm in ARMS:
             engine.add_arm(arm)
@@ -67,15 +64,8 @@ def in_memory(seconds: float) -> float:
 
         for number in range(USERS):  # compiles, and makes the users known
             both(number)
-        end = time.perf_counter() + seconds
-        for number in count():
-            started = time.perf_counter()
-            both(number)
-            now = time.perf_counter()
-            times.append(now - started)
-            if now >= end:
-                return statistics.median(times) * 1e6
-    raise AssertionError  # the loop above ends only by returning
+        numbers = count()
+        return statistics.median(microseconds(lambda: both(next(numbers)), seconds))
 
 
 def on_disk(folder: Path, seconds: float, threads: int = THREADS) -> tuple[float, float]:
@@ -97,26 +87,17 @@ def _decision(number: int) -> DecisionMade:
 
 def _feedbacks_per_second(store: Store, numbers: Iterator[int], seconds: float, threads: int) -> float:
     """Have each thread give one feedback after the other, and wait for each, until the time is over."""
-    started = time.perf_counter()
-    lock, done, errors = threading.Lock(), [0] * threads, list[BaseException]()
+    started, lock = time.perf_counter(), threading.Lock()
 
-    def give(place: int) -> None:
-        try:
-            while time.perf_counter() < started + seconds:
-                with lock:
-                    number = next(numbers, None)
-                if number is None:
-                    return
-                store.append(FeedbackGiven(f"{number:012x}", REWARDS, 1.0, 0.5))
-                done[place] += 1
-        except BaseException as error:
-            errors.append(error)
+    def give(_: int) -> int:
+        for done in count():
+            with lock:
+                number = next(numbers, None)
+            if number is None or time.perf_counter() >= started + seconds:
+                return done
+            store.append(FeedbackGiven(f"{number:012x}", REWARDS, 1.0, 0.5))
+        raise AssertionError  # the loop above ends only by returning
 
-    givers = [threading.Thread(target=give, args=(place,)) for place in range(threads)]
-    for giver in givers:
-        giver.start()
-    for giver in givers:
-        giver.join()
-    if errors:
-        raise errors[0]
-    return sum(done) / (time.perf_counter() - started)
+    with ThreadPoolExecutor(threads) as pool:
+        done = sum(pool.map(give, range(threads)))
+    return done / (time.perf_counter() - started)

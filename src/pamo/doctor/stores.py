@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pamo.doctor.checks import Announce, Check, Status
+from pamo.doctor.checks import Announce, Check, Subject
 from pamo.errors import InUseError, PamoError, StoreError
 from pamo.store.addresses import scrubbed, shown
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pamo.store.base import Reader
     from pamo.store.sqlite import SqliteReader
 
-GROUP = "store"
+OPENS, READS, FILE, SNAPSHOT, SUMS = (Subject("store", name) for name in ("opens", "reads", "file", "snapshot", "sums"))
+SHOWN = 20
+"""Damages and differences that the figures hold at most."""
 
 
 def look_at_store(address: str | Path, *, quick: bool, announce: Announce) -> Iterator[Check]:
@@ -30,7 +32,7 @@ def look_at_store(address: str | Path, *, quick: bool, announce: Announce) -> It
         except InUseError:
             reader, in_use = open_reader(address, alone=False), True
     except PamoError as error:
-        yield Check(GROUP, "opens", Status.PROBLEM, scrubbed(str(error), address))
+        yield OPENS.problem(scrubbed(str(error), address))
         return
     with reader:
         yield from _looked_at(reader, shown(address), in_use=in_use, quick=quick, announce=announce)
@@ -43,15 +45,14 @@ def _looked_at(reader: Reader, name: str, *, in_use: bool, quick: bool, announce
         kinds = reader.kinds()
         total, size = sum(kinds.values()), sum(reader.sizes().values())
         sentence = f"{name} holds {total:,} events and {len(reader.arms().ids):,} arms in {size / 1e6:,.1f} MB"
-        figures = {"events": total, "bytes": size, "in_use": in_use}
         note = "; another process has it open, which is well if that is your service" if in_use else ""
-        yield Check(GROUP, "opens", Status.OK, sentence + note, figures)
+        yield OPENS.ok(sentence + note, events=total, bytes=size, in_use=in_use)
         if isinstance(reader, SqliteReader):
             yield from _file(reader, in_use=in_use, quick=quick, announce=announce)
         yield _sums(reader, name, in_use=in_use, quick=quick, announce=announce)
     except StoreError as error:
         advice = "bring back a copy of it, or import an export into a new one"
-        yield Check(GROUP, "reads", Status.PROBLEM, f"the store cannot be read to its end ({error}): {advice}")
+        yield READS.problem(f"the store cannot be read to its end ({error}): {advice}")
 
 
 def _file(reader: SqliteReader, *, in_use: bool, quick: bool, announce: Announce) -> Iterator[Check]:
@@ -60,50 +61,40 @@ def _file(reader: SqliteReader, *, in_use: bool, quick: bool, announce: Announce
     wrong = reader.damage(quick=quick or in_use)
     if wrong:
         lines = [line for text in wrong for line in text.splitlines()]
-        yield Check(
-            GROUP,
-            "file",
-            Status.PROBLEM,
+        yield FILE.problem(
             f"SQLite finds its file damaged ({lines[0]}; {len(lines)} in all): keep a copy of it, then export what can "
             "be read and import that into a new store, or bring back a copy of before",
-            {"damage": lines[:20]},
+            damage=lines[:SHOWN],
         )
     else:
-        yield Check(GROUP, "file", Status.OK, f"SQLite finds the file intact: {how}")
+        yield FILE.ok(f"SQLite finds the file intact: {how}")
     announce("reading the snapshot")
     kept, last = reader.snapshot_at(), reader.sequence
     if kept is None:
         sentence = "the snapshot cannot be used, and the next start folds the journal; `pamo store rebuild` writes one"
-        yield Check(GROUP, "snapshot", Status.WARNING, sentence, {"up_to": None})
+        yield SNAPSHOT.warning(sentence, up_to=None)
     else:
-        sentence = f"the snapshot lacks {last - kept:,} events, which a start folds"
-        yield Check(GROUP, "snapshot", Status.OK, sentence, {"up_to": kept})
+        yield SNAPSHOT.ok(f"the snapshot lacks {last - kept:,} events, which a start folds", up_to=kept)
 
 
 def _sums(reader: Reader, name: str, *, in_use: bool, quick: bool, announce: Announce) -> Check:
     from pamo.store.maintenance import verify
 
     if quick:
-        return Check(GROUP, "sums", Status.OK, "not compared with the journal (--quick)", {"compared": False})
+        return SUMS.ok("not compared with the journal (--quick)", compared=False)
     if in_use:
-        return Check(
-            GROUP,
-            "sums",
-            Status.OK,
+        return SUMS.ok(
             "not compared with the journal, since that would hold up the process that uses the store: stop it first",
-            {"compared": False},
+            compared=False,
         )
     announce("folding the journal")
     report = verify(reader)
     compared = f"{report.events:,} events, {report.arms:,} arms and {report.users:,} users"
-    figures = {"compared": True, "differences": list(report.differences[:20])}
+    figures = {"compared": True, "differences": list(report.differences[:SHOWN])}
     if report.ok:
-        return Check(GROUP, "sums", Status.OK, f"the sums are the journal's: {compared} compared", figures)
-    return Check(
-        GROUP,
-        "sums",
-        Status.PROBLEM,
+        return SUMS.ok(f"the sums are the journal's: {compared} compared", **figures)
+    return SUMS.problem(
         f"{len(report.differences):,} sums are not the journal's, first {report.differences[0]}; the journal is the "
         f"truth: `pamo store rebuild {name}` sets them right",
-        figures,
+        **figures,
     )

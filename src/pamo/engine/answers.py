@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -13,7 +13,8 @@ class Decision:
 
     arm: the one to give; arms: it and the next best, as many as were asked for. propensity: the chance with which the
     first arm came first; below 1 only where there was a tie or the policy draws. policy: its label and pamo's version.
-    details: the numbers behind it, which `Engine.explain` puts into words.
+    details: the numbers behind it, which `Engine.explain` puts into words. repeated: whether it had been made before,
+    for the same request with the same key.
     """
 
     id: str
@@ -23,6 +24,7 @@ class Decision:
     propensity: float
     policy: str
     details: Mapping[str, Any] | None = None
+    repeated: bool = field(default=False, compare=False)
 
 
 @dataclass(slots=True)

@@ -352,7 +352,7 @@ class Engine:
         """
         key = usable_key(request)
         first = None if key is None else self._store.decision_for(key)
-        return _answer(first) if first is not None and asks_the_same(request, first) else None
+        return _answer(first, repeated=True) if first is not None and asks_the_same(request, first) else None
 
     def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         """Decide for many, and return what is to be recorded."""
@@ -362,7 +362,7 @@ class Engine:
         """Return the decision that counts: where its key was used before, the first."""
         if receipt.decision is None:
             raise refusal(receipt)
-        return _answer(receipt.decision)
+        return _answer(receipt.decision, repeated=receipt.outcome is Outcome.DUPLICATE)
 
     def answered(self, decision_id: str, receipt: Receipt) -> Feedback:
         """Return what became of a feedback."""
@@ -381,8 +381,9 @@ class Engine:
         return Feedback(decision_id, status, learned, missing)
 
 
-def _answer(made: DecisionMade) -> Decision:
-    return Decision(made.id, made.user, made.arms[0], made.arms, made.propensity, made.policy, made.explanation)
+def _answer(made: DecisionMade, *, repeated: bool = False) -> Decision:
+    arms = made.arms
+    return Decision(made.id, made.user, arms[0], arms, made.propensity, made.policy, made.explanation, repeated)
 
 
 def _setup(given: Iterable[ObjectiveLike] | None, overall: ObjectiveLike | None) -> Setup | None:

@@ -20,6 +20,7 @@ import numpy as np
 from pamo.engine import Decision, Engine
 from pamo.errors import PamoError
 from pamo.estimators import reward_means
+from pamo.service.watching_schemas import BucketAnswer
 from pamo.store import Arms, DecisionMade, FeedbackGiven
 from pamo.store.scales import Scales
 
@@ -39,17 +40,13 @@ OFFERS = 1000
 """Offers whose averages are remembered until then."""
 
 
-class Bucket(NamedTuple):
-    """What happened in some seconds from `at` on. The three means are None where nothing could be compared."""
+class Noted(NamedTuple):
+    """A decision, how many there had been with it, when it was made, and whether greed would have made another."""
 
+    number: float
     at: float
-    decisions: int
-    explored: int
-    feedbacks: int
-    scored: int
-    got: float | None
-    greedy: float | None
-    random: float | None
+    decision: Decision
+    explored: bool
 
 
 class _Seen(NamedTuple):
@@ -100,31 +97,28 @@ class Activity:
         self._rings = {name: _Ring(*shape) for name, shape in RINGS.items()}
         self._second = int(self.since)
         self._row = [0.0] * FIELDS
-        self.recent: deque[tuple[float, Decision]] = deque(maxlen=RECENT)
-        self.made: Callable[[float, Decision], None] | None = None
-        """Told of every decision, while somebody listens."""
-        self.fed_back: Callable[[], None] | None = None
+        self.totals = [0.0, 0.0, 0.0]
+        """Decisions, explored ones among them, and feedbacks, since the start."""
+        self._recent: deque[Noted] = deque(maxlen=RECENT)
         self._seen: _Seen | None = None
         self._due = 0.0  # when the arms' means are to be read again
 
     def decided(self, decision: Decision) -> None:
-        """Take note of a decision."""
-        now = self._clock()
-        row = self._turn(now)
-        row[DECISIONS] += 1.0
-        details = decision.details
-        if details is not None and ("without_exploration" in details or details["reward_bonus"] is None):
-            row[EXPLORED] += 1.0
-        self.recent.append((now, decision))
-        if self.made is not None:
-            self.made(now, decision)
+        """Take note of a decision, unless it repeats one that was made before."""
+        if decision.repeated:
+            return
+        now, details = self._clock(), decision.details
+        explored = details is not None and ("without_exploration" in details or details["reward_bonus"] is None)
+        for counts in (self._turn(now), self.totals):
+            counts[DECISIONS] += 1
+            counts[EXPLORED] += explored
+        self._recent.append(Noted(self.totals[DECISIONS], now, decision, explored))
 
     def fed(self, event: FeedbackGiven, made: DecisionMade | None) -> None:
         """Take note of a feedback that was recorded, to a decision that the store may know."""
         row = self._turn(self._clock())
         row[FEEDBACKS] += 1.0
-        if self.fed_back is not None:
-            self.fed_back()
+        self.totals[FEEDBACKS] += 1
         if made is None or made.explanation is None:
             return
         compared = self._compare(event, made)
@@ -136,9 +130,9 @@ class Activity:
 
     def forget(self, user: str) -> None:
         """Show a user who was erased no longer."""
-        kept = [one for one in self.recent if one[1].user != user]
-        self.recent.clear()
-        self.recent.extend(kept)
+        kept = [one for one in self._recent if one.decision.user != user]
+        self._recent.clear()
+        self._recent.extend(kept)
 
     def name_of(self, arm: str) -> str:
         """Return an arm's name, or its id where the name is not known yet."""
@@ -154,14 +148,15 @@ class Activity:
             means[~(counts > 0.0).all(axis=1) | ~arms.active] = np.nan
             self._seen = _Seen(arms, means, {})
 
-    def buckets(self, resolution: str, limit: int) -> list[Bucket]:
+    def buckets(self, resolution: str, limit: int) -> list[BucketAnswer]:
         """Return the last so many buckets, the oldest first, without those in which nothing happened."""
         self._turn(self._clock())
-        ring = self._rings[resolution]
-        rows = ring.last(self._second, limit)
-        if any(self._row):  # the present second is not in the rings yet
-            rows = _joined(rows, self._second // ring.seconds * ring.seconds, self._row)
-        return [_bucket(at, row) for at, row in rows]
+        self._put_away()
+        return [_bucket(at, row) for at, row in self._rings[resolution].last(self._second, limit)]
+
+    def recent(self, after: float, most: int) -> list[Noted]:
+        """Return the last decisions, those after the first so many, and no more than this."""
+        return [one for one in self._recent if one.number > after][-most:]
 
     def rates(self) -> tuple[float, float]:
         """Return decisions and feedbacks a second, of late."""
@@ -174,14 +169,19 @@ class Activity:
         """Return the row of this second; that of a second that is over goes to the rings."""
         second = int(now)
         if second > self._second:  # a clock that was set back is waited for
-            if any(self._row):
-                for ring in self._rings.values():
-                    ring.add(self._second, self._row)
-            self._second, self._row = second, [0.0] * FIELDS
+            self._put_away()
+            self._second = second
             if time.monotonic() >= self._due:
                 self._due = time.monotonic() + REFRESH
                 asyncio.get_running_loop().run_in_executor(None, self.read_arms)
         return self._row
+
+    def _put_away(self) -> None:
+        """Add the present row to the rings, and begin another."""
+        if any(self._row):
+            for ring in self._rings.values():
+                ring.add(self._second, self._row)
+            self._row = [0.0] * FIELDS
 
     def _compare(self, event: FeedbackGiven, made: DecisionMade) -> tuple[float, float, float] | None:
         """Return what came back, and what greed and chance were expected to get; None where one is not known."""
@@ -221,15 +221,9 @@ class Activity:
         return averages[offer]
 
 
-def _joined(rows: list[tuple[int, list[float]]], at: int, row: list[float]) -> list[tuple[int, list[float]]]:
-    if rows and rows[-1][0] == at:
-        return [*rows[:-1], (at, [a + b for a, b in zip(rows[-1][1], row, strict=True)])]
-    return [*rows, (at, list(row))]
-
-
-def _bucket(at: int, row: list[float]) -> Bucket:
+def _bucket(at: int, row: list[float]) -> BucketAnswer:
     scored = row[SCORED]
     means = [row[place] / scored if scored else None for place in (GOT, GREEDY, RANDOM)]
     known = [None if mean is None or not math.isfinite(mean) else mean for mean in means]
     counts = (int(row[place]) for place in (DECISIONS, EXPLORED, FEEDBACKS, SCORED))
-    return Bucket(float(at), *counts, *known)
+    return BucketAnswer(float(at), *counts, *known)

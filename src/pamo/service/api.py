@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from starlette.responses import Response
@@ -17,11 +17,13 @@ from pamo.service.activity import Activity
 from pamo.service.keys import Keyring
 from pamo.service.limits import RateLimiter
 from pamo.service.metrics import Metrics
-from pamo.service.operations import Call
 from pamo.service.problems import Problem
 from pamo.service.settings import Settings
 from pamo.service.stream import Stream
 from pamo.store import ArmAdded, ArmRetired, FeedbackGiven, Made, Outcome, UserErased
+
+if TYPE_CHECKING:
+    from pamo.service.operations import Arguments
 
 Result = TypeVar("Result")
 
@@ -53,35 +55,33 @@ class Api:
 # Decisions and feedback
 
 
-async def decide(api: Api, call: Call) -> Any:
+async def decide(api: Api, asked: Arguments) -> Any:
     """Choose an arm for a user."""
-    body: schemas.Request = call.body
-    decision = await api.live.decide(body.user, body.arms, body.preference, body.k, call.key)
-    api.metrics.decided()
+    body: schemas.Request = asked.body
+    decision = await api.live.decide(body.user, body.arms, body.preference, body.k, asked.key)
     api.activity.decided(decision)
     return schemas.decision_answer(decision)
 
 
-async def decide_many(api: Api, call: Call) -> Any:
+async def decide_many(api: Api, asked: Arguments) -> Any:
     """Choose for many users."""
-    several: list[schemas.BatchRequest] = call.body.requests
+    several: list[schemas.BatchRequest] = asked.body.requests
     _check_batch(api, several, "requests")
     requests = [Request(one.user, one.arms, one.preference, one.k, one.key) for one in several]
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
         raise await _placed(api, error, "requests", requests, _try_request) from None
-    api.metrics.decided(len(decisions))
     for one in decisions:
         api.activity.decided(one)
     return schemas.DecisionAnswers([schemas.decision_answer(one) for one in decisions])
 
 
-async def feedback(api: Api, call: Call) -> Any:
+async def feedback(api: Api, asked: Arguments) -> Any:
     """Take what came of a decision."""
-    body: schemas.FeedbackBody = call.body
+    body: schemas.FeedbackBody = asked.body
     given = schemas.scores(body.rewards)
-    event = FeedbackGiven(call.ids[0], given, api.engine.clock(), body.overall, body.preference, body.arm)
+    event = FeedbackGiven(asked.ids[0], given, api.engine.clock(), body.overall, body.preference, body.arm)
     try:
         receipt = await api.live.record(event)
         answer = api.engine.answered(event.decision, receipt)
@@ -94,9 +94,9 @@ async def feedback(api: Api, call: Call) -> Any:
     return schemas.FeedbackAnswer(answer.id, answer.status, answer.learned, answer.not_learned)  # type: ignore[arg-type]
 
 
-async def feedback_many(api: Api, call: Call) -> Any:
+async def feedback_many(api: Api, asked: Arguments) -> Any:
     """Take what came of many decisions."""
-    several: list[schemas.BatchFeedback] = call.body.feedback
+    several: list[schemas.BatchFeedback] = asked.body.feedback
     _check_batch(api, several, "feedback")
     engine, now = api.engine, api.engine.clock()
     events = [
@@ -162,9 +162,9 @@ async def _placed(
     return await api.aside(find)
 
 
-async def decision(api: Api, call: Call) -> Any:
+async def decision(api: Api, asked: Arguments) -> Any:
     """Return a decision with its explanation."""
-    return await api.aside(lambda: _explained(api.engine, call.ids[0]))
+    return await api.aside(lambda: _explained(api.engine, asked.ids[0]))
 
 
 def _explained(engine: Engine, decision_id: str) -> schemas.ExplainedDecision:
@@ -177,36 +177,36 @@ def _explained(engine: Engine, decision_id: str) -> schemas.ExplainedDecision:
 # Users
 
 
-async def preference(api: Api, call: Call) -> Any:
+async def preference(api: Api, asked: Arguments) -> Any:
     """Return what a user cares about."""
-    found = await api.aside(lambda: api.engine.preference(call.ids[0]))
+    found = await api.aside(lambda: api.engine.preference(asked.ids[0]))
     return msgspec.convert(asdict(found), schemas.PreferenceAnswer)
 
 
-async def user(api: Api, call: Call) -> Any:
+async def user(api: Api, asked: Arguments) -> Any:
     """Return everything that is kept of a user."""
-    return await api.aside(lambda: api.engine.export_user(call.ids[0]))
+    return await api.aside(lambda: api.engine.export_user(asked.ids[0]))
 
 
-async def erase(api: Api, call: Call) -> None:
+async def erase(api: Api, asked: Arguments) -> None:
     """Forget a user."""
-    await api.live.record(UserErased(call.ids[0], api.engine.clock()))
-    api.engine.forget(call.ids[0])
-    api.activity.forget(call.ids[0])
+    await api.live.record(UserErased(asked.ids[0], api.engine.clock()))
+    api.engine.forget(asked.ids[0])
+    api.activity.forget(asked.ids[0])
 
 
 # Arms
 
 
-async def arms(api: Api, call: Call) -> Any:
+async def arms(api: Api, asked: Arguments) -> Any:
     """Return all arms."""
     found = await api.aside(api.engine.arms)
     return schemas.ArmsAnswer([schemas.ArmAnswer.of(one) for one in found])
 
 
-async def arm(api: Api, call: Call) -> Any:
+async def arm(api: Api, asked: Arguments) -> Any:
     """Return one arm."""
-    return schemas.ArmAnswer.of(await api.aside(lambda: _arm(api.engine, call.ids[0])))
+    return schemas.ArmAnswer.of(await api.aside(lambda: _arm(api.engine, asked.ids[0])))
 
 
 def _arm(engine: Engine, arm_id: str) -> Any:
@@ -216,26 +216,26 @@ def _arm(engine: Engine, arm_id: str) -> Any:
     return found
 
 
-async def add_arm(api: Api, call: Call) -> Any:
+async def add_arm(api: Api, asked: Arguments) -> Any:
     """Offer an arm from now on, or rename it."""
-    arm_id, name = call.ids[0], None if call.body is None else call.body.name
+    arm_id, name = asked.ids[0], None if asked.body is None else asked.body.name
     if name is None:
         before = await api.aside(lambda: api.engine.arm(arm_id))
         name = arm_id if before is None else before.name
     await api.live.record(ArmAdded(arm_id, name, api.engine.clock()))
-    return await arm(api, call)
+    return await arm(api, asked)
 
 
-async def retire_arm(api: Api, call: Call) -> Any:
+async def retire_arm(api: Api, asked: Arguments) -> Any:
     """Offer an arm no longer."""
-    await api.live.record(ArmRetired(call.ids[0], api.engine.clock()))
-    return await arm(api, call)
+    await api.live.record(ArmRetired(asked.ids[0], api.engine.clock()))
+    return await arm(api, asked)
 
 
 # The service itself
 
 
-async def objectives(api: Api, call: Call) -> Any:
+async def objectives(api: Api, asked: Arguments) -> Any:
     """Return the objectives and the scale of the overall score."""
     setup = api.engine.store.setup
     return schemas.ObjectivesAnswer(
@@ -243,17 +243,17 @@ async def objectives(api: Api, call: Call) -> Any:
     )
 
 
-async def statistics(api: Api, call: Call) -> Any:
+async def statistics(api: Api, asked: Arguments) -> Any:
     """Count what there is."""
     return await api.aside(api.engine.statistics)
 
 
-async def health(api: Api, call: Call) -> Any:
+async def health(api: Api, asked: Arguments) -> Any:
     """Give a sign of life."""
     return schemas.HealthAnswer()
 
 
-async def ready(api: Api, call: Call) -> Any:
+async def ready(api: Api, asked: Arguments) -> Any:
     """Tell whether decisions and feedback can be recorded."""
     trouble = await api.aside(api.engine.store.trouble)
     if trouble is not None:
@@ -261,7 +261,7 @@ async def ready(api: Api, call: Call) -> Any:
     return schemas.HealthAnswer()
 
 
-async def measures(api: Api, call: Call) -> Any:
+async def measures(api: Api, asked: Arguments) -> Any:
     """Return what Prometheus reads."""
     text = await api.aside(api.metrics.text)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
 from starlette.types import Lifespan, Receive, Scope, Send
 
 from pamo.engine import Engine
-from pamo.service import reference
+from pamo.service import openapi_page
 from pamo.service.api import Api
-from pamo.service.dashboard.pages import VIEWS, Pages
-from pamo.service.editions import PLAIN, Edition
-from pamo.service.handling import Endpoint, refuse
+from pamo.service.dashboard.pages import VIEWS, Pages, View
+from pamo.service.endpoint import Endpoint, refuse
 from pamo.service.openapi import describe
-from pamo.service.operations import Call, Operation
+from pamo.service.operations import OPERATIONS, Arguments, Operation
 from pamo.service.problems import Problem
 from pamo.service.schemas import encode
 from pamo.service.settings import Settings
-from pamo.service.table import OPERATIONS
 
 
-class Routes(BaseRoute):
-    """Finds the operation for a path. Ids are percent-encoded in it, so that they may hold slashes as well."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edition:
+    """What an edition of the service has beyond the plain one: `pamo demo` is one.
 
-    def __init__(self, api: Api, operations: tuple[Operation, ...]) -> None:
+    views: they come first in the menu. prepare: is handed the engine before anybody is served. started: is handed the
+    address where it serves; without it the address is printed.
+    """
+
+    operations: tuple[Operation, ...] = ()
+    views: tuple[View, ...] = ()
+    prepare: Callable[[Engine], None] = lambda engine: None
+    started: Callable[[str], None] | None = None
+
+
+PLAIN = Edition()
+"""The service as `pamo serve` runs it."""
+
+
+class Site:
+    """Answers a request by an operation, by a page, or by a problem.
+
+    Ids are percent-encoded in paths, so that they may hold slashes as well.
+    """
+
+    def __init__(self, api: Api, operations: tuple[Operation, ...], pages: Pages) -> None:
+        self._pages = pages
         self._methods: dict[tuple[str | None, ...], dict[str, Endpoint]] = {}
         for one in operations:
             assert None not in (*one.segments[:2], *one.segments[3:])  # an id is the third part of its path, always
@@ -38,57 +58,50 @@ class Routes(BaseRoute):
             if one.method == "GET":
                 methods["HEAD"] = methods["GET"]
 
-    def find(self, scope: Scope) -> tuple[dict[str, Endpoint] | None, tuple[str, ...]]:
-        """Return what a path takes, by method, and the ids in it; None if it is not one of the API's."""
-        raw = scope.get("raw_path") or quote(scope["path"]).encode()
-        parts = raw.decode("latin-1").split("/")[1:]
-        methods = self._methods.get(tuple(parts))
-        if methods is not None or len(parts) < 3:
-            return methods, ()
-        return self._methods.get((*parts[:2], None, *parts[3:])), (_text(parts[2]),)
-
-    async def answer(
-        self, found: dict[str, Endpoint], ids: tuple[str, ...], scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Hand the request to its operation."""
-        endpoint = found.get(scope["method"])
-        if endpoint is None:
-            allowed = ", ".join(found)
-            await refuse(send, Problem(405, f"this takes {allowed}, not {scope['method']}", headers={"allow": allowed}))
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
             return
-        await endpoint(scope, receive, send, ids)
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Tell whether the path is one of the API's."""
-        found, ids = self.find(scope) if scope["type"] == "http" else (None, ())
-        return (Match.NONE, {}) if found is None else (Match.FULL, {"pamo.found": found, "pamo.ids": ids})
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request to its operation, where Starlette found it."""
-        await self.answer(scope["pamo.found"], scope["pamo.ids"], scope, receive, send)
+        raw = scope.get("raw_path") or quote(scope["path"]).encode()
+        ids: tuple[str, ...] = ()
+        parts = tuple(raw.decode("latin-1").split("/")[1:])
+        methods = self._methods.get(parts)
+        if methods is None and len(parts) > 2:
+            methods, ids = self._methods.get((*parts[:2], None, *parts[3:])), (_text(parts[2]),)
+        if methods is None:
+            page = self._pages.find(parts)
+            if page is None:
+                problem = Problem(404, f"there is nothing at {scope['path']:.80}: /docs says what there is")
+                await refuse(send, problem)
+            elif scope["method"] in ("GET", "HEAD"):
+                await page(scope, receive, send)
+            else:
+                await _refuse_method(send, scope["method"], "GET, HEAD")
+        elif scope["method"] in methods:
+            await methods[scope["method"]](scope, receive, send, ids)
+        else:
+            await _refuse_method(send, scope["method"], ", ".join(methods))
 
 
 class Application(Starlette):
-    """Starlette, with a short way to the operations.
+    """Starlette, with a short way to the site.
 
-    Each of them answers its own errors, which is all that Starlette's own middleware would do. Middleware that was
-    added is not passed by.
+    The site answers its own errors, which is all that Starlette's own middleware would do. Routes and middleware that
+    were added are not passed by.
     """
 
-    def __init__(self, operations: Routes, pages: BaseRoute, lifespan: Lifespan[Starlette]) -> None:
-        super().__init__(routes=[operations, pages], lifespan=lifespan)
-        self._operations = operations
-        self.router.default = _unknown
+    def __init__(self, site: Site, lifespan: Lifespan[Starlette]) -> None:
+        super().__init__(lifespan=lifespan)
+        self.router.default = site
         self.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] == "http" and not self.user_middleware:
-            found, ids = self._operations.find(scope)
-            if found is not None:
-                await self._operations.answer(found, ids, scope, receive, send)
-                return
-        await super().__call__(scope, receive, send)
+        if scope["type"] == "http" and not self.user_middleware and not self.router.routes:
+            await self.router.default(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 def _text(part: str) -> str:
@@ -98,11 +111,8 @@ def _text(part: str) -> str:
     return unquote_to_bytes(part.encode("latin-1")).decode("utf-8", "surrogateescape")
 
 
-async def _unknown(scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "http":
-        await refuse(send, Problem(404, f"there is nothing at {scope['path']:.80}: /docs says what there is"))
-    elif scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1000})
+async def _refuse_method(send: Send, method: str, allowed: str) -> None:
+    await refuse(send, Problem(405, f"this takes {allowed}, not {method}", headers={"allow": allowed}))
 
 
 def create_app(engine: Engine, settings: Settings | None = None, edition: Edition = PLAIN) -> Starlette:
@@ -114,15 +124,16 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
     """
     settings = Settings() if settings is None else settings
     api = Api(engine, settings)
+    keys = not api.keyring.empty
     operations = (*OPERATIONS, *edition.operations)
-    document = describe(operations, engine.store.setup, keys=not api.keyring.empty, max_batch=settings.max_batch)
-    description, page = encode(document), reference.page(document)
+    document = describe(operations, engine.store.setup, keys=keys, max_batch=settings.max_batch)
+    description, page = encode(document), openapi_page.page(document)
 
-    async def openapi(api: Api, call: Call) -> Any:
+    async def openapi(api: Api, asked: Arguments) -> Any:
         return Response(description, media_type="application/json")
 
-    async def docs(api: Api, call: Call) -> Any:
-        return Response(page, media_type="text/html", headers={"content-security-policy": reference.POLICY})
+    async def docs(api: Api, asked: Arguments) -> Any:
+        return Response(page, media_type="text/html", headers={"content-security-policy": openapi_page.POLICY})
 
     about = (
         Operation("GET", "/openapi.json", "getOpenApi", "Return this description.", openapi, roles=None),
@@ -135,7 +146,7 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
         api.stream.close()
         api.live.close()
 
-    pages = Pages(keys=not api.keyring.empty, views=(*edition.views, *VIEWS))
-    app = Application(Routes(api, (*operations, *about)), pages, lifespan)
+    pages = Pages(keys=keys, views=(*edition.views, *VIEWS))
+    app = Application(Site(api, (*operations, *about), pages), lifespan)
     app.state.api = api
     return app

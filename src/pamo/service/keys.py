@@ -63,31 +63,32 @@ class Key:
         object.__setattr__(self, "sha256", sha256.lower())
 
     @classmethod
-    def from_text(cls, text: str) -> Key:
-        """Return the key that NAME:ROLE+ROLE:SHA256 describes.
+    def of(cls, given: Any) -> Key:
+        """Return the key that NAME:ROLE+ROLE:SHA256, or a table with name, roles and sha256, describes.
 
-        >>> Key.from_text("shop:decide+feedback:" + 64 * "0").name
+        >>> Key.of("shop:decide+feedback:" + 64 * "0").name
         'shop'
         """
-        parts = text.strip().split(":")
-        if len(parts) != 3:
-            raise InputError(
-                f"expected a key as NAME:ROLE+ROLE:SHA256, got {len(parts)} parts and not 3: `pamo key` prints it so"
-            )
-        name, roles, sha256 = parts
-        return cls(name, roles.split("+"), sha256)
-
-    @classmethod
-    def from_mapping(cls, table: Mapping[str, Any]) -> Key:
-        """Return the key that a table with name, roles and sha256 describes."""
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, str):
+            parts = given.strip().split(":")
+            if len(parts) != 3:
+                raise InputError(
+                    f"expected a key as NAME:ROLE+ROLE:SHA256, got {len(parts)} parts and not 3: `pamo key` prints it "
+                    "so"
+                )
+            return cls(parts[0], parts[1].split("+"), parts[2])
+        if not isinstance(given, Mapping):
+            raise InputError(f"expected a key as text or as a table, got a value of type {type(given).__name__}")
         known = ("name", "roles", "sha256")
-        for field in table:
+        for field in given:
             if field not in known:
                 raise unknown_name("field of a key", field, known)
-        missing = [field for field in known if field not in table]
+        missing = [field for field in known if field not in given]
         if missing:
             raise InputError(f"expected a key with {', '.join(known)}, got one without {', '.join(missing)}")
-        return cls(table["name"], table["roles"], table["sha256"])
+        return cls(**given)
 
     @property
     def text(self) -> str:
@@ -157,17 +158,15 @@ class Keyring:
 
 def check_keys(keys: Iterable[Key]) -> None:
     """Raise `InputError` if two of these have the same name or the same digest."""
-    names: set[str] = set()
-    digests: dict[str, str] = {}
+    owners: dict[str, str] = {}  # by digest
     for key in keys:
-        if key.name in names:
+        if key.name in owners.values():
             raise InputError(f"expected keys of different names, got {key.name!r} twice")
-        if key.sha256 in digests:
+        if key.sha256 in owners:
             raise InputError(
-                f"expected a key of its own for each name, got one for {digests[key.sha256]} and {key.name}"
+                f"expected a key of its own for each name, got one for {owners[key.sha256]} and {key.name}"
             )
-        names.add(key.name)
-        digests[key.sha256] = key.name
+        owners[key.sha256] = key.name
 
 
 def _role(text: Any) -> Role:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from pamo._version import __version__
 from pamo.errors import StoreError
+from pamo.service.activity import DECISIONS
 
 if TYPE_CHECKING:
     from pamo.service.api import Api
@@ -40,7 +41,6 @@ class Metrics:
             "pamo_feedback", "Feedback taken, by what became of it.", ("status",), registry=self.registry
         )
         self._by_status = functools.cache(self._feedback.labels)
-        self._decisions = Counter("pamo_decisions", "Decisions made.", registry=self.registry)
 
     def of(self, operation: str) -> tuple[Callable[[int], None], Callable[[float], None]]:
         """Return what counts an operation's answers by status, and what takes their seconds."""
@@ -53,10 +53,6 @@ class Metrics:
             counter(status).inc()
 
         return count, self._seconds.labels(operation).observe
-
-    def decided(self, number: int = 1) -> None:
-        """Count decisions."""
-        self._decisions.inc(number)
 
     def fed(self, status: str, number: int = 1) -> None:
         """Count feedback."""
@@ -83,6 +79,7 @@ class _Numbers(Collector):
         """Yield the numbers as they are now."""
         api = self._api
         yield GaugeMetricFamily("pamo_http_in_flight", "Requests under way.", value=api.in_flight)
+        yield CounterMetricFamily("pamo_decisions", "Decisions made.", value=api.activity.totals[DECISIONS])
         trouble = api.engine.store.trouble()
         # Where the store cannot be read, the rest is all the more worth knowing.
         with contextlib.suppress(StoreError):

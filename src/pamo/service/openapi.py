@@ -10,7 +10,7 @@ import msgspec
 from pamo._version import __version__
 from pamo.service.operations import Operation
 from pamo.service.problems import MEDIA_TYPE, ProblemBody
-from pamo.store import Setup
+from pamo.store import Objective, Setup
 from pamo.store.rules import HEAVIEST, LONGEST
 
 REASONS = {
@@ -119,19 +119,15 @@ def _parameters(one: Operation, setup: Setup) -> list[dict[str, Any]]:
 
 def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
     """Say of numbers by objective which objectives there are, and between what they lie."""
-    rewards = {one.name: {"type": "number", "minimum": one.low, "maximum": one.high} for one in setup.objectives}
-    weight = {"type": "number", "minimum": -HEAVIEST, "maximum": HEAVIEST}
-    weights = {one.name: weight for one in setup.objectives}
     closed = {"type": "object", "additionalProperties": False}
+    weights = {one.name: {"type": "number", "minimum": -HEAVIEST, "maximum": HEAVIEST} for one in setup.objectives}
+    preference = {**closed, "properties": weights, "required": list(weights)}
     for name in ("Request", "BatchRequest", "FeedbackBody", "BatchFeedback"):
         fields = components[name]["properties"]
-        fields["preference"] = _or_null(
-            {**closed, "properties": weights, "required": list(weights)}, fields["preference"].get("description")
-        )
+        _replace(fields, "preference", preference)
         if "rewards" in fields:
-            fields["rewards"] = _or_null({**closed, "properties": rewards}, fields["rewards"].get("description"))
-            scale = {"type": "number", "minimum": setup.overall.low, "maximum": setup.overall.high}
-            fields["overall"] = _or_null(scale, fields["overall"].get("description"))
+            _replace(fields, "rewards", {**closed, "properties": {one.name: _between(one) for one in setup.objectives}})
+            _replace(fields, "overall", _between(setup.overall))
             components[name]["anyOf"] = [
                 {"required": ["rewards"], "properties": {"rewards": {"type": "object", "minProperties": 1}}},
                 {"required": ["overall"], "properties": {"overall": {"type": "number"}}},
@@ -141,16 +137,18 @@ def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
             for kind in fields["arms"]["anyOf"]:
                 if kind.get("type") == "array":
                     kind.update(minItems=1, uniqueItems=True)
-    ranking = components["RankingBody"]["properties"]
-    ranking["preference"] = {**closed, "properties": weights, "required": list(weights), **_said(ranking["preference"])}
+    _replace(components["RankingBody"]["properties"], "preference", preference)
     for name, field in (("DecisionBatch", "requests"), ("FeedbackBatch", "feedback")):
         components[name]["properties"][field].update(minItems=1, maxItems=max_batch)
 
 
-def _said(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"description": schema["description"]} if "description" in schema else {}
+def _between(one: Objective) -> dict[str, Any]:
+    return {"type": "number", "minimum": one.low, "maximum": one.high}
 
 
-def _or_null(schema: dict[str, Any], description: str | None) -> dict[str, Any]:
-    said = {} if description is None else {"description": description}
-    return {"anyOf": [schema, {"type": "null"}], "default": None, **said}
+def _replace(fields: dict[str, Any], name: str, schema: dict[str, Any]) -> None:
+    """Give a field a narrower schema; it may be left out if it might before, and what is said of it stays."""
+    before = fields[name]
+    if "default" in before:
+        schema = {"anyOf": [schema, {"type": "null"}], "default": None}
+    fields[name] = {**schema, **{key: before[key] for key in ("description",) if key in before}}

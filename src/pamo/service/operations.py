@@ -1,22 +1,20 @@
-"""An operation of the API as data: its path, who may call it, what it takes and answers, and what does it.
+"""The operations of the API as data: their paths, who may call them, what they take and answer, and what does it.
 
-One table of them drives the routing, the keys' roles, and the OpenAPI description.
+One table drives the routing, the keys' roles, the metrics' labels and the OpenAPI description.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pamo.service import api, operator_views, schemas, watching_schemas
 from pamo.service.keys import Role
-
-if TYPE_CHECKING:
-    from pamo.service.api import Api
 
 
 @dataclass(slots=True)
-class Call:
+class Arguments:
     """One request, as its handler sees it: the path's ids, the body, the query, and the Idempotency-Key."""
 
     ids: tuple[str, ...]
@@ -25,12 +23,12 @@ class Call:
     key: str | None = None
 
 
-Handler = Callable[["Api", Call], Awaitable[Any]]
+Handler = Callable[[api.Api, Arguments], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What can be asked. See `pamo.service.table` for all of them.
+    """What can be asked.
 
     path: with {id} where an id stands. roles: a key needs one of them; () is any key, None not even that. body, query:
     what is read; objectives: what in the query names an objective. answer: what is answered, with `status`. A handler
@@ -59,3 +57,243 @@ class Operation:
     def __post_init__(self) -> None:
         parts = self.path.strip("/").split("/")
         object.__setattr__(self, "segments", tuple(None if part.startswith("{") else part for part in parts))
+
+
+DECIDE, FEEDBACK, ADMIN = (Role.DECIDE,), (Role.FEEDBACK,), (Role.ADMIN,)
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/v1/decisions/{id}/feedback",
+        "giveFeedback",
+        "Tell what came of a decision. The same again is answered like the first time; something else is refused.",
+        api.feedback,
+        schemas.FeedbackAnswer,
+        roles=FEEDBACK,
+        body=schemas.FeedbackBody,
+        problems=(404, 409, 410),
+        tag="decisions",
+    ),
+    Operation(
+        "POST",
+        "/v1/decisions",
+        "decide",
+        "Choose an arm for a user, or rank the best k. With an Idempotency-Key the request can be repeated.",
+        api.decide,
+        schemas.DecisionAnswer,
+        201,
+        roles=DECIDE,
+        body=schemas.Request,
+        repeatable=True,
+        problems=(409,),
+        tag="decisions",
+    ),
+    Operation(
+        "POST",
+        "/v1/decisions/batch",
+        "decideMany",
+        "Choose for many users at once.",
+        api.decide_many,
+        schemas.DecisionAnswers,
+        roles=DECIDE,
+        body=schemas.DecisionBatch,
+        problems=(409,),
+        tag="decisions",
+    ),
+    Operation(
+        "POST",
+        "/v1/feedback/batch",
+        "giveFeedbackToMany",
+        "Tell what came of many decisions at once; each has its own result.",
+        api.feedback_many,
+        schemas.FeedbackAnswers,
+        roles=FEEDBACK,
+        body=schemas.FeedbackBatch,
+        tag="decisions",
+    ),
+    Operation(
+        "GET",
+        "/v1/decisions/{id}",
+        "getDecision",
+        "Return a decision, why it was made, and its feedback.",
+        api.decision,
+        schemas.ExplainedDecision,
+        problems=(404,),
+        tag="decisions",
+    ),
+    Operation(
+        "GET",
+        "/v1/users/{id}/preference",
+        "getPreference",
+        "Return what a user cares about, with intervals; for a new user, what users have in common.",
+        api.preference,
+        schemas.PreferenceAnswer,
+        tag="users",
+    ),
+    Operation(
+        "GET",
+        "/v1/users/{id}/preference/history",
+        "getPreferenceHistory",
+        "Return how what is known of a user's preference moved from feedback to feedback.",
+        operator_views.preference_history,
+        watching_schemas.PreferenceHistoryAnswer,
+        query=watching_schemas.HistoryQuery,
+        tag="users",
+    ),
+    Operation(
+        "GET",
+        "/v1/users/{id}/decisions",
+        "getDecisions",
+        "Return a user's decisions, why they were made, and their feedback; the newest first, a page at a time.",
+        operator_views.decisions,
+        watching_schemas.DecisionsAnswer,
+        query=watching_schemas.DecisionsQuery,
+        tag="users",
+    ),
+    Operation(
+        "GET",
+        "/v1/users",
+        "findUsers",
+        "Find users who gave feedback by the beginning of their ids; those who gave most come first.",
+        operator_views.users,
+        watching_schemas.UsersAnswer,
+        query=watching_schemas.UsersQuery,
+        tag="users",
+    ),
+    Operation(
+        "GET",
+        "/v1/users/{id}",
+        "exportUser",
+        "Return everything that is kept of a user.",
+        api.user,
+        schemas.UserAnswer,
+        roles=ADMIN,
+        tag="users",
+    ),
+    Operation(
+        "DELETE",
+        "/v1/users/{id}",
+        "eraseUser",
+        "Forget a user; the arms keep what they learned.",
+        api.erase,
+        status=204,
+        roles=ADMIN,
+        tag="users",
+    ),
+    Operation("GET", "/v1/arms", "getArms", "Return all arms.", api.arms, schemas.ArmsAnswer, tag="arms"),
+    Operation(
+        "GET", "/v1/arms/{id}", "getArm", "Return an arm.", api.arm, schemas.ArmAnswer, problems=(404,), tag="arms"
+    ),
+    Operation(
+        "PUT",
+        "/v1/arms/{id}",
+        "putArm",
+        "Offer an arm from now on; a retired one is revived, and one with another name renamed.",
+        api.add_arm,
+        schemas.ArmAnswer,
+        roles=ADMIN,
+        body=schemas.ArmBody,
+        body_optional=True,
+        tag="arms",
+    ),
+    Operation(
+        "DELETE",
+        "/v1/arms/{id}",
+        "retireArm",
+        "Offer an arm no longer; late feedback still counts.",
+        api.retire_arm,
+        schemas.ArmAnswer,
+        roles=ADMIN,
+        problems=(404,),
+        tag="arms",
+    ),
+    Operation(
+        "GET",
+        "/v1/front",
+        "getFront",
+        "Return the active arms, those on the Pareto front first, with confidence.",
+        operator_views.front,
+        schemas.FrontAnswer,
+        query=watching_schemas.FrontQuery,
+        objectives=("x", "y"),
+        tag="arms",
+    ),
+    Operation(
+        "GET",
+        "/v1/leaderboard",
+        "getLeaderboard",
+        "Return the active arms by an objective's mean, with intervals, a page at a time.",
+        operator_views.leaderboard,
+        watching_schemas.LeaderboardAnswer,
+        query=watching_schemas.LeaderboardQuery,
+        objectives=("objective",),
+        tag="arms",
+    ),
+    Operation(
+        "POST",
+        "/v1/rankings",
+        "rankArms",
+        "Rank the arms for somebody with these weights, by what is known of them; nothing is decided or recorded.",
+        operator_views.ranking,
+        watching_schemas.RankingAnswer,
+        body=watching_schemas.RankingBody,
+        query=watching_schemas.RankingQuery,
+        tag="arms",
+    ),
+    Operation(
+        "GET",
+        "/v1/objectives",
+        "getObjectives",
+        "Return the objectives and the scale of the overall score.",
+        api.objectives,
+        schemas.ObjectivesAnswer,
+    ),
+    Operation(
+        "GET",
+        "/v1/statistics",
+        "getStatistics",
+        "Count arms, users, feedbacks, and decisions that wait for one.",
+        api.statistics,
+        schemas.StatisticsAnswer,
+    ),
+    Operation(
+        "GET",
+        "/v1/activity",
+        "getActivity",
+        "Return decisions and feedback over time, and what came back against what greed and chance would get.",
+        operator_views.activity,
+        watching_schemas.ActivityAnswer,
+        query=watching_schemas.ActivityQuery,
+    ),
+    Operation(
+        "GET",
+        "/v1/stream",
+        "getStream",
+        "Follow decisions as they are made: server-sent events, ten a second at most.",
+        operator_views.stream,
+        watching_schemas.StreamEvent,
+        query=watching_schemas.StreamQuery,
+        media="text/event-stream; charset=utf-8",
+    ),
+    Operation("GET", "/healthz", "getHealth", "Tell that it lives.", api.health, schemas.HealthAnswer, roles=None),
+    Operation(
+        "GET",
+        "/readyz",
+        "getReadiness",
+        "Tell whether decisions and feedback can be recorded.",
+        api.ready,
+        schemas.HealthAnswer,
+        roles=None,
+        problems=(503,),
+    ),
+    Operation(
+        "GET",
+        "/metrics",
+        "getMetrics",
+        "Return what Prometheus reads.",
+        api.measures,
+        str,
+        media="text/plain; version=0.0.4; charset=utf-8",
+    ),
+)
+"""All operations; those that are called all the time come first."""

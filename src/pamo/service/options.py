@@ -5,222 +5,189 @@ from __future__ import annotations
 import math
 import os
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, replace
 from typing import Any
 
 from pamo.engine.declaring import objective
 from pamo.errors import InputError
 from pamo.policies import parse
 from pamo.service.keys import Key, check_keys
-from pamo.store.addresses import shown
+from pamo.store.addresses import is_postgres, shown
 
 _LARGEST = 2**63 - 1
-_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_WORDS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
 # In a list of objectives, the comma before "lower is better" belongs to the objective.
 _BETWEEN_OBJECTIVES = re.compile(r",(?!\s*(?:lower|higher) is better)")
+_COMMA = re.compile(",")
 
 
-class Kind(ABC):
-    """A kind of value. `take` checks one and `read` reads it from text; both raise ValueError for a wrong one."""
-
-    def __init__(self, expected: str, metavar: str) -> None:
-        self.expected = expected
-        self.metavar = metavar
-
-    def read(self, text: str) -> Any:
-        """Return the value that this text stands for."""
-        return self.take(text)
-
-    @abstractmethod
-    def take(self, value: Any) -> Any:
-        """Return the value as settings have it."""
-
-    def show(self, value: Any) -> str:
-        """Return a wrong value for a message."""
-        return f"{value!r:.120}"
+def _shown(value: Any) -> str:
+    return f"{value!r:.120}"
 
 
-class Text(Kind):
-    """Some text, perhaps one of a few words."""
+@dataclass(frozen=True, slots=True)
+class ValueKind:
+    """A kind of value, in words and as functions.
 
-    def __init__(self, expected: str, metavar: str = "TEXT", choices: tuple[str, ...] = ()) -> None:
-        super().__init__(expected, metavar)
-        self._choices = choices
+    take: returns a value as settings have it, and raises ValueError for a wrong one. read: returns what a text stands
+    for, which `take` then checks. show: returns a wrong value for a message.
+    """
 
-    def take(self, value: Any) -> str:
-        """Return the text; a path is one too."""
-        text = str(value) if isinstance(value, os.PathLike) else value
-        if not isinstance(text, str) or not text.strip() or "\0" in text:
+    expected: str
+    metavar: str
+    take: Callable[[Any], Any]
+    read: Callable[[str], Any] = str
+    show: Callable[[Any], str] = _shown
+
+
+def _text(value: Any) -> str:
+    """Return some text; a path is one too."""
+    text = str(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        raise ValueError
+    return text
+
+
+def text(expected: str, metavar: str, choices: tuple[str, ...] = ()) -> ValueKind:
+    """Return the kind of some text, perhaps one of a few words."""
+
+    def take(value: Any) -> str:
+        found = _text(value)
+        if choices and found not in choices:
             raise ValueError
-        if self._choices and text not in self._choices:
-            raise ValueError
-        return text
+        return found
+
+    return ValueKind(expected, metavar, take)
 
 
-class Whole(Kind):
-    """A whole number in a range."""
+def whole(low: int = 0, high: int = _LARGEST) -> ValueKind:
+    """Return the kind of a whole number in a range."""
 
-    def __init__(self, low: int = 0, high: int = _LARGEST) -> None:
-        span = f"of at least {low}" if high == _LARGEST else f"from {low} to {high}"
-        super().__init__(f"a whole number {span}", "N")
-        self._low, self._high = low, high
-
-    def read(self, text: str) -> int:
-        """Return the number that is written here."""
-        return self.take(int(text))
-
-    def take(self, value: Any) -> int:
-        """Return the number."""
-        if type(value) is not int or not self._low <= value <= self._high:
+    def take(value: Any) -> int:
+        if type(value) is not int or not low <= value <= high:
             raise ValueError
         return value
 
+    span = f"of at least {low}" if high == _LARGEST else f"from {low} to {high}"
+    return ValueKind(f"a whole number {span}", "N", take, int)
 
-class Number(Kind):
-    """A finite number, from 0 on or above it."""
 
-    def __init__(self, *, above: bool = False) -> None:
-        super().__init__(f"a number {'above 0' if above else 'of at least 0'}", "X")
-        self._above = above
+def number(*, above: bool = False) -> ValueKind:
+    """Return the kind of a finite number, from 0 on or above it."""
 
-    def read(self, text: str) -> float:
-        """Return the number that is written here."""
-        return self.take(float(text))
-
-    def take(self, value: Any) -> float:
-        """Return the number."""
-        if type(value) not in (int, float) or not math.isfinite(value) or value < 0 or (self._above and value == 0):
+    def take(value: Any) -> float:
+        if type(value) not in (int, float) or not math.isfinite(value) or value < 0 or (above and value == 0):
             raise ValueError
         return float(value)
 
-
-class YesNo(Kind):
-    """Whether something is so."""
-
-    def __init__(self) -> None:
-        super().__init__("true or false", "")
-
-    def read(self, text: str) -> bool:
-        """Return what a word means."""
-        word = text.strip().lower()
-        if word not in _YES + _NO:
-            raise ValueError
-        return word in _YES
-
-    def take(self, value: Any) -> bool:
-        """Return the value."""
-        if type(value) is not bool:
-            raise ValueError
-        return value
+    return ValueKind(f"a number {'above 0' if above else 'of at least 0'}", "X", take, float)
 
 
-class Address(Text):
-    """Where the store is; a password in it is not shown."""
+def several(
+    expected: str,
+    one: Callable[[Any], Any],
+    check: Callable[[Sequence[Any]], object] = lambda found: None,
+    between: re.Pattern[str] = _COMMA,
+) -> ValueKind:
+    """Return the kind of a list. one: takes a part of it; check: raises for parts that do not go together."""
 
-    def take(self, value: Any) -> str:
-        """Return the address."""
-        text = super().take(value)
-        if "://" in text and not text.startswith(("postgresql://", "postgres://")):
-            raise ValueError
-        return text
+    def read(text: str) -> list[str]:
+        return [part.strip() for part in between.split(text)] if text.strip() else []
 
-    def show(self, value: Any) -> str:
-        """Return a wrong address for a message."""
-        return super().show(shown(value) if isinstance(value, str) else value)
-
-
-class PolicyName(Text):
-    """The name of a policy, perhaps with hyperparameters."""
-
-    def take(self, value: Any) -> str:
-        """Return the name."""
-        text = super().take(value)
-        parse(text)
-        return text
-
-
-class OverallScale(Text):
-    """The scale of the overall score: text such as "1..5", or a table with low and high."""
-
-    def take(self, value: Any) -> str:
-        """Return the scale as the engine reads it."""
-        if isinstance(value, Mapping):
-            return _objective_text({"name": "overall", **value})
-        text = super().take(value).strip()
-        if not text.startswith("overall"):  # the engine would take "1..5" for the name of an objective
-            text = f"overall: {text}"
-        try:
-            found = objective(text)
-        except InputError:
-            raise ValueError from None
-        if found.name != "overall":
-            raise ValueError
-        return text
-
-
-class Objectives(Kind):
-    """What arms are scored on."""
-
-    def __init__(self) -> None:
-        super().__init__("a list of objectives, each such as 'taste' or 'price: 0..500, lower is better'", "LIST")
-
-    def read(self, text: str) -> tuple[str, ...]:
-        """Return the objectives of a list with commas."""
-        return self.take([part.strip() for part in _BETWEEN_OBJECTIVES.split(text)] if text.strip() else [])
-
-    def take(self, value: Any) -> tuple[str, ...]:
-        """Return the objectives as text."""
+    def take(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
             raise ValueError
-        return tuple(_objective_text(one) for one in value)
+        found = tuple(map(one, value))
+        check(found)
+        return found
+
+    return ValueKind(expected, "LIST", take, read)
 
 
-class Arms(Kind):
-    """Arms, each with its id or as ID=NAME."""
-
-    def __init__(self) -> None:
-        super().__init__("a list of arms, each an id or ID=NAME", "LIST")
-
-    def read(self, text: str) -> tuple[str, ...]:
-        """Return the arms of a list with commas."""
-        return self.take([part.strip() for part in text.split(",")] if text.strip() else [])
-
-    def take(self, value: Any) -> tuple[str, ...]:
-        """Return the arms as text."""
-        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-            raise ValueError
-        if not all(all(map(str.strip, one.split("=", 1))) for one in value):
-            raise ValueError
-        ids = [one.partition("=")[0].strip() for one in value]
-        twice = next((one for one in ids if ids.count(one) > 1), None)
-        if twice is not None:
-            raise InputError(f"expected each arm once, got {twice!r:.80} more than once")
-        return tuple(value)
+def _yes_or_no(value: Any) -> bool:
+    if type(value) is not bool:
+        raise ValueError
+    return value
 
 
-class Keys(Kind):
-    """API keys; what was given is never shown, since it may be a key itself."""
+def _address(value: Any) -> str:
+    address = _text(value)
+    if "://" in address and not is_postgres(address):
+        raise ValueError
+    return address
 
-    def __init__(self) -> None:
-        super().__init__("a list of keys, each NAME:ROLE+ROLE:SHA256 as `pamo key` prints it", "LIST")
 
-    def read(self, text: str) -> tuple[Key, ...]:
-        """Return the keys of a list with commas."""
-        return self.take([part for part in text.split(",") if part.strip()])
+def _policy(value: Any) -> str:
+    name = _text(value)
+    parse(name)
+    return name
 
-    def take(self, value: Any) -> tuple[Key, ...]:
-        """Return the keys."""
-        if not isinstance(value, list | tuple):
-            raise ValueError
-        keys = tuple(_key(one) for one in value)
-        check_keys(keys)
-        return keys
 
-    def show(self, value: Any) -> str:
-        """Return what kind of thing came, and no more."""
-        return f"a value of type {type(value).__name__}"
+def _scale(value: Any) -> str:
+    """Return the scale of the overall score as the engine reads it: of text such as "1..5", or of a table."""
+    if isinstance(value, Mapping):
+        return objective_text({"name": "overall", **value})
+    scale = _text(value).strip()
+    if not scale.startswith("overall"):  # the engine would take "1..5" for the name of an objective
+        scale = f"overall: {scale}"
+    try:
+        found = objective(scale)
+    except InputError:
+        raise ValueError from None
+    if found.name != "overall":
+        raise ValueError
+    return scale
+
+
+def objective_text(given: Any) -> str:
+    """Return an objective as text, which a file and the environment can hold."""
+    found = objective(given)
+    if isinstance(given, str):
+        return given.strip()
+    text = f"{found.name}: {found.low}..{found.high}" + (", lower is better" if found.lower_is_better else "")
+    if objective(text) != found:  # a name with a comma or a colon, a scale that is no number
+        raise InputError(
+            f"expected a name without comma or colon and a scale in numbers, got the objective {given!r:.100}"
+        )
+    return text
+
+
+def _arm(given: Any) -> str:
+    if not isinstance(given, str) or not all(map(str.strip, given.split("=", 1))):
+        raise ValueError
+    return given
+
+
+def _check_arms(arms: Sequence[str]) -> None:
+    ids = [one.partition("=")[0].strip() for one in arms]
+    twice = next((one for one in ids if ids.count(one) > 1), None)
+    if twice is not None:
+        raise InputError(f"expected each arm once, got {twice!r:.80} more than once")
+
+
+YES_OR_NO = ValueKind("true or false", "", _yes_or_no, lambda text: _WORDS.get(text.strip().lower()))
+ADDRESS = ValueKind(
+    "memory:, the path of a file or postgresql://…",
+    "ADDRESS",
+    _address,
+    show=lambda value: _shown(shown(value) if isinstance(value, str) else value),
+)
+"""Where the store is; a password in it is not shown."""
+POLICY = ValueKind("the name of a policy", "ID", _policy)
+SCALE = ValueKind("a scale such as 1..5", "SCALE", _scale)
+OBJECTIVES = several(
+    "a list of objectives, each such as 'taste' or 'price: 0..500, lower is better'",
+    objective_text,
+    between=_BETWEEN_OBJECTIVES,
+)
+ARMS = several("a list of arms, each an id or ID=NAME", _arm, _check_arms)
+KEYS = replace(
+    several("a list of keys, each NAME:ROLE+ROLE:SHA256 as `pamo key` prints it", Key.of, check_keys),
+    read=lambda text: [part for part in text.split(",") if part.strip()],
+    show=lambda value: f"a value of type {type(value).__name__}",
+)
+"""API keys; what was given is never shown, since it may be a key itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +195,7 @@ class Option:
     """One setting: a row of the table that files, environment, flags and documentation are made from."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     default: Any
     section: str
     help: str
@@ -250,27 +217,24 @@ class Option:
 
     def read(self, text: str, where: str) -> Any:
         """Return the value that a text stands for; `where` is what an error names."""
-        try:
-            return self.kind.read(text)
-        except ValueError as error:
-            raise self._wrong(text, where, error) from None
+        return self._checked(text, where, lambda: self.kind.take(self.kind.read(text)))
 
     def take(self, value: Any, where: str) -> Any:
         """Return a checked value; `where` is what an error names."""
         if value is None and self.default is None:
             return None
+        return self._checked(value, where, lambda: self.kind.take(value))
+
+    def _checked(self, value: Any, where: str, work: Callable[[], Any]) -> Any:
         try:
-            return self.kind.take(value)
-        except ValueError as error:
-            raise self._wrong(value, where, error) from None
-
-    def _wrong(self, value: Any, where: str, error: ValueError) -> InputError:
-        if isinstance(error, InputError):  # it has a sentence of its own
-            return InputError(f"{where}: {error}")
-        return InputError(f"expected {where} to be {self.kind.expected}, got {self.kind.show(value)}")
+            return work()
+        except InputError as error:  # it has a sentence of its own
+            raise InputError(f"{where}: {error}") from None
+        except ValueError:
+            raise InputError(f"expected {where} to be {self.kind.expected}, got {self.kind.show(value)}") from None
 
 
-def option(default: Any, kind: Kind, section: str, help: str, example: Any = None) -> Any:
+def option(default: Any, kind: ValueKind, section: str, help: str, example: Any = None) -> Any:
     """Declare a field of `Settings` that is an option."""
     row = {"kind": kind, "section": section, "help": help, "example": example}
     return field(default=default, metadata=row)
@@ -280,26 +244,3 @@ def option_of(declared: Field[Any]) -> Option:
     """Return the option that a field declares."""
     assert declared.default is not MISSING
     return Option(name=declared.name, default=declared.default, **declared.metadata)
-
-
-def _objective_text(given: Any) -> str:
-    if isinstance(given, str):
-        objective(given)
-        return given.strip()
-    found = objective(given)
-    text = f"{found.name}: {found.low}..{found.high}" + (", lower is better" if found.lower_is_better else "")
-    if objective(text) != found:  # a name with a comma or a colon, a scale that is no number
-        raise InputError(
-            f"expected a name without comma or colon and a scale in numbers, got the objective {given!r:.100}"
-        )
-    return text
-
-
-def _key(given: Any) -> Key:
-    if isinstance(given, Key):
-        return given
-    if isinstance(given, str):
-        return Key.from_text(given)
-    if isinstance(given, Mapping):
-        return Key.from_mapping(given)
-    raise ValueError

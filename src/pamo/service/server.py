@@ -11,6 +11,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -19,10 +20,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from pamo.engine import Engine, Lookout
 from pamo.errors import InputError, PamoError
-from pamo.service.app import create_app
-from pamo.service.editions import PLAIN, Edition
-from pamo.service.settings import Settings
-from pamo.store import open_store
+from pamo.service.app import PLAIN, Edition, create_app
+from pamo.service.settings import FILE, Settings
+from pamo.store import Store, open_store
+from pamo.store.addresses import is_postgres
 
 log = logging.getLogger("pamo.service")
 
@@ -32,7 +33,7 @@ SWITCH_SECONDS = 0.0005
 
 def open_engine(settings: Settings) -> Engine:
     """Open the store that the settings name, with its arms, and return the engine over it, which owns both."""
-    store = open_store(settings.store, settings.setup, expires_after=settings.expires_after)
+    store = _open_store(settings)
     try:
         engine = Engine(
             policy=settings.policy, store=store, seed=settings.seed, accept_new_arms=settings.accept_new_arms
@@ -46,6 +47,21 @@ def open_engine(settings: Settings) -> Engine:
         store.close()
         raise
     return engine
+
+
+def _open_store(settings: Settings) -> Store:
+    begun = settings.setup is not None or is_postgres(settings.store) or Path(settings.store).exists()
+    try:
+        if begun:
+            return open_store(settings.store, settings.setup, expires_after=settings.expires_after)
+    except InputError:
+        if settings.setup is not None:
+            raise
+        # The settings have been checked: what is left to be wrong is that the store is new.
+    raise InputError(
+        f"there is no store at {settings.shown_store} yet, and a new one needs objectives, of which the settings have "
+        f"none: give them by --objectives, such as --objectives price,taste, or in {FILE}, which `pamo init` writes"
+    )
 
 
 LONGEST_HEADERS = 65_536
@@ -73,32 +89,34 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Give the first request its time."""
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(self.patience, self._hang_up)
+        self._start_clock()
 
     def on_message_begin(self) -> None:
         """Give each later request its time as well."""
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(self.patience, self._hang_up)
+        self._start_clock()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """Stop the clock: from here on the application has its own."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._stop_clock()
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._stop_clock()
         super().connection_lost(exc)
 
-    def _hang_up(self) -> None:
+    def _start_clock(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.patience, self._hang_up)
+
+    def _stop_clock(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def _hang_up(self) -> None:
+        self._stop_clock()
         if not self.transport.is_closing():
             self.transport.close()
 
@@ -136,7 +154,12 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
-        server = _Server(config, settings, engine, edition, app.state.api.stream.close)
+        names = ", ".join(one.name for one in engine.objectives)
+
+        def announce(address: str) -> None:
+            print(f"pamo serves {address} ({names}; store: {settings.shown_store})", flush=True)
+
+        server = _Server(config, edition.started or announce, app.state.api.stream.close)
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
@@ -151,16 +174,10 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
 
 class _Server(uvicorn.Server):
     def __init__(
-        self,
-        config: uvicorn.Config,
-        settings: Settings,
-        engine: Engine,
-        edition: Edition,
-        before_stop: Callable[[], None],
+        self, config: uvicorn.Config, announce: Callable[[str], None], before_stop: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self._settings, self._engine, self._edition = settings, engine, edition
-        self._before_stop = before_stop
+        self._announce, self._before_stop = announce, before_stop
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._before_stop()  # who listens to the stream would not leave by themselves
@@ -175,16 +192,10 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if not self.started or not sockets:
-            return
-        scheme = "https" if self._settings.tls_certificate else "http"
-        host, port = sockets[0].getsockname()[:2]
-        address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-        if self._edition.started is not None:
-            self._edition.started(address)
-            return
-        names = ", ".join(one.name for one in self._engine.objectives)
-        print(f"pamo serves {address} ({names}; store: {self._settings.shown_store})", flush=True)
+        if self.started and sockets:
+            host, port = sockets[0].getsockname()[:2]
+            scheme = "https" if self.config.is_ssl else "http"
+            self._announce(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
 
 
 def _warm(engine: Engine) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,19 @@ from pamo.engine.declaring import objective, objectives
 from pamo.errors import InputError, unknown_name
 from pamo.service.keys import Key
 from pamo.service.options import (
-    Address,
-    Arms,
-    Keys,
-    Number,
-    Objectives,
+    ADDRESS,
+    ARMS,
+    KEYS,
+    OBJECTIVES,
+    POLICY,
+    SCALE,
+    YES_OR_NO,
     Option,
-    OverallScale,
-    PolicyName,
-    Text,
-    Whole,
-    YesNo,
+    number,
     option,
     option_of,
+    text,
+    whole,
 )
 from pamo.store import Objective, Setup
 from pamo.store.addresses import shown
@@ -53,13 +53,13 @@ class Settings:
 
     store: str = option(
         "pamo.db",
-        Address("memory:, the path of a file or postgresql://…", "ADDRESS"),
+        ADDRESS,
         "engine",
         "Where everything is kept: the path of a SQLite file, postgresql://…, or memory:, which keeps nothing.",
     )
     objectives: tuple[str, ...] = option(
         (),
-        Objectives(),
+        OBJECTIVES,
         "engine",
         "What arms are scored on: a name, with a scale and a direction where wanted. A new store needs them; one that "
         "was begun before has its own.",
@@ -67,80 +67,80 @@ class Settings:
     )
     overall: str | None = option(
         None,
-        OverallScale("a scale such as 1..5", "SCALE"),
+        SCALE,
         "engine",
         "The scale of the overall score that users give, beside objectives; 0..1 if not set.",
         "1..5",
     )
     arms: tuple[str, ...] = option(
         (),
-        Arms(),
+        ARMS,
         "engine",
         "Arms to offer from the start, each an id or ID=NAME. More can be added while it runs.",
         ("A=Anchor Inn", "B=Bristol", "C"),
     )
     policy: str = option(
         "recommended",
-        PolicyName("the name of a policy", "ID"),
+        POLICY,
         "engine",
         "What chooses the arms: recommended, or a policy that `pamo policies` lists.",
     )
     accept_new_arms: bool = option(
-        False, YesNo(), "engine", "Whether an unknown arm in a request is added rather than refused."
+        False, YES_OR_NO, "engine", "Whether an unknown arm in a request is added rather than refused."
     )
     seed: int | None = option(
         None,
-        Whole(),
+        whole(),
         "engine",
         "Of the stream that ties and draws are taken from; another each time if not set.",
         1,
     )
     expires_after_days: float = option(
-        30.0, Number(above=True), "engine", "For how many days a decision takes feedback."
+        30.0, number(above=True), "engine", "For how many days a decision takes feedback."
     )
     host: str = option(
         "127.0.0.1",
-        Text("an address or a name of this machine", "ADDRESS"),
+        text("an address or a name of this machine", "ADDRESS"),
         "server",
         "The address to listen on. Any but this machine's own (127.0.0.1, ::1, localhost) needs at least one key.",
     )
-    port: int = option(8000, Whole(0, 65535), "server", "The port to listen on; 0 is any that is free.")
+    port: int = option(8000, whole(0, 65535), "server", "The port to listen on; 0 is any that is free.")
     tls_certificate: str | None = option(
         None,
-        Text("the path of a file", "FILE"),
+        text("the path of a file", "FILE"),
         "server",
         "A certificate chain as PEM, to serve HTTPS.",
         "cert.pem",
     )
     tls_key: str | None = option(
-        None, Text("the path of a file", "FILE"), "server", "The certificate's private key as PEM.", "key.pem"
+        None, text("the path of a file", "FILE"), "server", "The certificate's private key as PEM.", "key.pem"
     )
     stop_seconds: float = option(
-        30.0, Number(), "server", "For how many seconds a stop waits for the requests that are under way."
+        30.0, number(), "server", "For how many seconds a stop waits for the requests that are under way."
     )
-    max_body_bytes: int = option(1_048_576, Whole(1), "limits", "The largest body of a request, in bytes.")
-    max_batch: int = option(1000, Whole(1), "limits", "The most decisions or feedbacks in one request.")
+    max_body_bytes: int = option(1_048_576, whole(1), "limits", "The largest body of a request, in bytes.")
+    max_batch: int = option(1000, whole(1), "limits", "The most decisions or feedbacks in one request.")
     rate: float = option(
         0.0,
-        Number(),
+        number(),
         "limits",
         "Requests a second of each key, or of each address where there are no keys; 0 is as many as come.",
     )
-    burst: int = option(100, Whole(1), "limits", "How many requests may come at once before the rate holds.")
-    timeout_seconds: float = option(10.0, Number(above=True), "limits", "After how many seconds a request is given up.")
+    burst: int = option(100, whole(1), "limits", "How many requests may come at once before the rate holds.")
+    timeout_seconds: float = option(10.0, number(above=True), "limits", "After how many seconds a request is given up.")
     max_waiting: int = option(
-        10_000, Whole(1), "limits", "How many requests may be under way before more are turned away."
+        10_000, whole(1), "limits", "How many requests may be under way before more are turned away."
     )
     log_level: str = option(
         "info",
-        Text("debug, info, warning or error", "LEVEL", ("debug", "info", "warning", "error")),
+        text("debug, info, warning or error", "LEVEL", ("debug", "info", "warning", "error")),
         "log",
         "The least important lines to log: debug, info, warning or error.",
     )
-    access_log: bool = option(False, YesNo(), "log", "Whether every request is a line of the log.")
+    access_log: bool = option(False, YES_OR_NO, "log", "Whether every request is a line of the log.")
     keys: tuple[Key, ...] = option(
         (),
-        Keys(),
+        KEYS,
         "keys",
         "Who may ask for what. Without any, whoever reaches the service may do all. `pamo key` makes one.",
     )
@@ -274,38 +274,40 @@ def _from_file(path: str | Path | None, environ: Mapping[str, str]) -> dict[str,
 
 def _from_document(document: Mapping[str, Any], file: str) -> dict[str, Any]:
     values = {}
+
+    def take(row: Option, value: Any) -> None:
+        values[row.name] = row.take(value, row.place(file))
+
+    def check(name: str, known: Iterable[str], what: str, where: str) -> None:
+        if name not in known:
+            if name in _BY_NAME:
+                home = _BY_NAME[name].section
+                raise InputError(f"{file}: expected {name} in the section [{home}], got it {where}")
+            raise InputError(f"{file}: {unknown_name(what, name, known)}")
+
     for section, content in document.items():
+        check(section, _SECTIONS, "section", "outside")
         if section == "keys":
-            row = _BY_NAME["keys"]
-            values["keys"] = row.take(content, row.place(file))
+            take(_BY_NAME["keys"], content)
             continue
-        if section not in _SECTIONS:
-            if section in _BY_NAME:
-                other = _BY_NAME[section].section
-                raise InputError(f"{file}: expected {section} in the section [{other}], got it outside")
-            raise InputError(f"{file}: {unknown_name('section', section, _SECTIONS)}")
         if not isinstance(content, Mapping):
             raise InputError(f"{file}: expected [{section}] to be a section, got {content!r:.80}")
-        here = {row.name: row for row in OPTIONS if row.section == section}
+        here = [row.name for row in OPTIONS if row.section == section]
         for name, value in content.items():
-            if name not in here:
-                if name in _BY_NAME:
-                    other = _BY_NAME[name].section
-                    raise InputError(f"{file}: expected {name} in the section [{other}], got it in [{section}]")
-                raise InputError(f"{file}: {unknown_name(f'setting of [{section}]', name, here)}")
-            values[name] = here[name].take(value, here[name].place(file))
+            check(name, here, f"setting of [{section}]", f"in [{section}]")
+            take(_BY_NAME[name], value)
     return values
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     values = {}
-    for variable, text in environ.items():
-        if not variable.startswith("PAMO_") or variable in _OTHERS or variable == "PAMO_CONFIG" or not text:
+    for variable, given in environ.items():
+        if not variable.startswith("PAMO_") or variable in _OTHERS or variable == "PAMO_CONFIG" or not given:
             continue
-        if _KUBERNETES.fullmatch(variable) or (variable.endswith("PORT") and _KUBERNETES_PORT.fullmatch(text)):
+        if _KUBERNETES.fullmatch(variable) or (variable.endswith("PORT") and _KUBERNETES_PORT.fullmatch(given)):
             continue
         row = _BY_VARIABLE.get(variable)
         if row is None:
             raise unknown_name("variable", variable, [*_BY_VARIABLE, "PAMO_CONFIG"])
-        values[row.name] = row.read(text, variable)
+        values[row.name] = row.read(given, variable)
     return values

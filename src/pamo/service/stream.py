@@ -1,6 +1,6 @@
 """The live stream: server-sent events, ten a second at most, however many decisions there are.
 
-Decisions between two updates are counted, and the last few of them shown. A reader who is slow misses updates, and is
+Decisions between two updates are counted, and the last few of them shown. A listener who is slow misses updates, and is
 told so; nobody else notices.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
+from operator import sub
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from pamo.engine import Decision
-from pamo.service.activity import Activity
+from pamo.service.activity import DECISIONS, Activity
 from pamo.service.problems import Problem
 from pamo.service.schemas import encode
 from pamo.service.watching_schemas import StreamDecision, StreamUpdate
@@ -24,15 +24,15 @@ PERIOD = 0.1
 SHOWN = 10
 """Decisions that an update shows at most: the last ones."""
 WAITING = 20
-"""Updates that wait for a reader before the oldest are dropped."""
+"""Updates that wait for a listener before the oldest are dropped."""
 QUIET = 10.0
 """Seconds without an update after which a sign of life is sent, so that who has gone is noticed."""
-READERS = 100
+LISTENERS = 100
 """How many may listen at once."""
 
 
-class Reader:
-    """What waits for one reader."""
+class Listener:
+    """What waits for one listener."""
 
     def __init__(self) -> None:
         self.waiting: deque[bytes] = deque()
@@ -53,103 +53,78 @@ class Stream:
 
     def __init__(self, activity: Activity) -> None:
         self._activity = activity
-        self._readers: set[Reader] = set()
+        self._listeners: set[Listener] = set()
         self._ticking: asyncio.Task[None] | None = None
         self._closed = False
         self.longest = 3600.0
-        """Seconds after which a reader has to ask anew, whatever was asked for."""
-        self._clear()
-
-    def _clear(self) -> None:
-        self._decisions = self._explored = self._feedbacks = 0
-        self._last: deque[tuple[float, Decision]] = deque(maxlen=SHOWN)
+        """Seconds after which a listener has to ask anew, whatever was asked for."""
 
     def __len__(self) -> int:
-        return len(self._readers)
+        return len(self._listeners)
 
     def close(self) -> None:
-        """Let all readers go, and take no more."""
+        """Let all listeners go, and take no more."""
         self._closed = True
-        for reader in self._readers:
-            reader.woken.set()
+        for listener in self._listeners:
+            listener.woken.set()
 
-    def join(self) -> Reader:
-        """Return a new reader, who counts until `leave`."""
+    def join(self) -> Listener:
+        """Return a new listener, who counts until `leave`."""
         if self._closed:
             raise Problem(503, "the service is about to stop", headers={"retry-after": "5"})
-        if len(self._readers) >= READERS:
-            raise Problem(503, f"{READERS} are listening already", headers={"retry-after": "10"})
-        reader = Reader()
-        self._readers.add(reader)
-        self._listen()
-        return reader
+        if len(self._listeners) >= LISTENERS:
+            raise Problem(503, f"{LISTENERS} are listening already", headers={"retry-after": "10"})
+        listener = Listener()
+        self._listeners.add(listener)
+        if self._ticking is None:
+            self._ticking = asyncio.get_running_loop().create_task(self._tick(self._activity.totals.copy()))
+        return listener
 
-    async def events(self, reader: Reader, seconds: float) -> AsyncIterator[bytes]:
-        """Yield a reader's events, for so many seconds at most."""
+    async def events(self, listener: Listener, seconds: float) -> AsyncIterator[bytes]:
+        """Yield a listener's events, for so many seconds at most."""
         ends = asyncio.get_running_loop().time() + min(seconds, self.longest)
-        yield _event("update", encode(self._update(list(self._activity.recent)[-SHOWN:], 0, 0, 0)))
+        yield self._update((0, 0, 0), 0)
         while not self._closed:
             left = ends - asyncio.get_running_loop().time()
             if left <= 0.0:
                 return
             try:
-                await asyncio.wait_for(reader.woken.wait(), min(QUIET, left))
+                await asyncio.wait_for(listener.woken.wait(), min(QUIET, left))
             except TimeoutError:
                 yield b": quiet\n\n"
                 continue
-            reader.woken.clear()
-            if reader.missed:
-                yield _event("missed", encode({"updates": reader.missed}))
-                reader.missed = 0
-            while reader.waiting and not self._closed:
-                yield reader.waiting.popleft()
+            listener.woken.clear()
+            if listener.missed:
+                yield _event("missed", encode({"updates": listener.missed}))
+                listener.missed = 0
+            while listener.waiting and not self._closed:
+                yield listener.waiting.popleft()
 
-    def leave(self, reader: Reader) -> None:
-        """Count a reader no longer."""
-        self._readers.discard(reader)
-        if not self._readers:
-            self._activity.made = self._activity.fed_back = None
-            if self._ticking is not None:
-                self._ticking.cancel()
-                self._ticking = None
+    def leave(self, listener: Listener) -> None:
+        """Count a listener no longer."""
+        self._listeners.discard(listener)
+        if not self._listeners and self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
 
-    def _listen(self) -> None:
-        self._activity.made, self._activity.fed_back = self._note, self._note_feedback
-        if self._ticking is None:
-            self._clear()
-            self._ticking = asyncio.get_running_loop().create_task(self._tick())
-
-    def _note(self, now: float, decision: Decision) -> None:
-        self._decisions += 1
-        self._explored += _explored(decision)
-        self._last.append((now, decision))
-
-    def _note_feedback(self) -> None:
-        self._feedbacks += 1
-
-    async def _tick(self) -> None:
+    async def _tick(self, before: list[float]) -> None:
         while True:
             await asyncio.sleep(PERIOD)
-            if self._decisions or self._feedbacks:
-                update = self._update(list(self._last), self._decisions, self._explored, self._feedbacks)
-                self._clear()
-                message = _event("update", encode(update))
-                for reader in self._readers:
-                    reader.push(message)
+            now = self._activity.totals.copy()
+            if now != before:
+                message = self._update(map(sub, now, before), before[DECISIONS])
+                before = now
+                for listener in self._listeners:
+                    listener.push(message)
 
-    def _update(
-        self, decisions: list[tuple[float, Decision]], number: int, explored: int, feedbacks: int
-    ) -> StreamUpdate:
+    def _update(self, counts: Iterable[float], after: float) -> bytes:
+        """Return the event that tells what happened, with the last decisions after the first so many."""
         shown = [
-            StreamDecision(one.id, one.user, one.arm, self._activity.name_of(one.arm), at, bool(_explored(one)))
-            for at, one in decisions
+            StreamDecision(made.id, made.user, made.arm, self._activity.name_of(made.arm), at, explored)
+            for _, at, made, explored in self._activity.recent(after, SHOWN)
         ]
-        return StreamUpdate(number, explored, feedbacks, shown)
-
-
-def _explored(decision: Decision) -> int:
-    kept = decision.details
-    return int(kept is not None and ("without_exploration" in kept or kept["reward_bonus"] is None))
+        decisions, explored, feedbacks = map(int, counts)
+        return _event("update", encode(StreamUpdate(decisions, explored, feedbacks, shown)))
 
 
 def _event(kind: str, data: bytes) -> bytes:
@@ -157,12 +132,12 @@ def _event(kind: str, data: bytes) -> bytes:
 
 
 class EventStream(StreamingResponse):
-    """A reader's events as a response, until one side has enough; to HEAD, only its headers."""
+    """A listener's events as a response, until one side has enough; to HEAD, only its headers."""
 
     def __init__(self, stream: Stream, seconds: float) -> None:
-        self._stream, self._reader = stream, stream.join()
+        self._stream, self._listener = stream, stream.join()
         super().__init__(
-            stream.events(self._reader, seconds),
+            stream.events(self._listener, seconds),
             media_type="text/event-stream",
             headers={"x-accel-buffering": "no"},  # a proxy is not to save them up
         )
@@ -176,4 +151,4 @@ class EventStream(StreamingResponse):
             else:
                 await super().__call__(scope, receive, send)
         finally:
-            self._stream.leave(self._reader)
+            self._stream.leave(self._listener)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from urllib.parse import quote
 
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
-from starlette.types import Receive, Scope, Send
 
 from pamo._version import __version__
 from pamo.service.dashboard.assets import Assets, assets
-from pamo.service.handling import refuse
-from pamo.service.problems import Problem
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -107,34 +102,22 @@ def shell(view: View, views: tuple[View, ...], files: Assets, *, keys: bool) -> 
 """.encode()
 
 
-class Pages(BaseRoute):
-    """Serves the views and their files. None of them takes a key, since none holds anything."""
+class Pages:
+    """The views and their files. None of them takes a key, since none holds anything."""
 
     def __init__(self, *, keys: bool, views: tuple[View, ...] = VIEWS) -> None:
         self._files = assets()
         self._shells = {tuple(view.path.split("/")[1:]): shell(view, views, self._files, keys=keys) for view in views}
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Tell whether the path is one of the page's."""
-        if scope["type"] != "http":
-            return Match.NONE, {}
-        raw = scope.get("raw_path") or quote(scope["path"]).encode()
-        parts = tuple(raw.decode("latin-1").split("/")[1:])
+    def find(self, parts: tuple[str, ...]) -> Response | None:
+        """Return the view or the file at a path of these parts, if there is one."""
         html = self._shells.get(parts) or (len(parts) == 2 and parts[1] and self._shells.get((parts[0], "{id}")))
         if html:
-            return Match.FULL, {"pamo.page": Response(html, media_type="text/html", headers=HEADERS)}
+            return Response(html, media_type="text/html", headers=HEADERS)
         if len(parts) == 3 and parts[0] == "assets" and parts[2] in self._files.files:
             content, kind = self._files.files[parts[2]]
             # Under its stamp a file never changes; a page from before an update gets today's, and is not to keep it.
             keep = "public, max-age=31536000, immutable" if parts[1] == self._files.stamp else "no-store"
             headers = {"content-type": kind, "cache-control": keep, "x-content-type-options": "nosniff"}
-            return Match.FULL, {"pamo.page": Response(content, headers=headers)}
-        return Match.NONE, {}
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the view or the file."""
-        if scope["method"] not in {"GET", "HEAD"}:
-            problem = Problem(405, f"this takes GET, HEAD, not {scope['method']}", headers={"allow": "GET, HEAD"})
-            await refuse(send, problem)
-            return
-        await scope["pamo.page"](scope, receive, send)
+            return Response(content, headers=headers)
+        return None

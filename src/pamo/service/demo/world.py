@@ -17,13 +17,11 @@ from pamo.store import Objective, Setup
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """An objective of the world.
-
-    title: what somebody who cares about it wants. step: in which it is told. spread: how far visits to one restaurant
-    differ. words: for a fifth of the scale each, from the worst to the best.
+    """An objective for people: what those who care want of it, its unit, the step it is told in, how far visits to one
+    restaurant differ, and words for a fifth of the scale each, from the worst to the best.
     """
 
-    objective: Objective
+    name: str
     title: str
     unit: str
     step: float
@@ -39,44 +37,31 @@ class Restaurant:
     name: str
     kind: str
     about: str
-    means: tuple[float, ...]
+    means: Mapping[str, float]
 
+
+SETUP = Setup(
+    (
+        Objective("price", 8, 60, lower_is_better=True),
+        Objective("taste", 1, 5),
+        Objective("service", 1, 5),
+        Objective("waiting", 0, 45, lower_is_better=True),
+        Objective("atmosphere", 1, 5),
+    ),
+    Objective("overall", 1, 10),
+)
+"""What restaurants are scored on, and the scale of the one overall score, of which only whole numbers are given."""
+
+NAMES = tuple(one.name for one in SETUP.objectives)
 
 MEASURES = (
-    Measure(
-        Objective("price", 8, 60, lower_is_better=True),
-        "low prices",
-        "€",
-        1.0,
-        2.5,
-        ("a fortune", "dear", "fair", "cheap", "a bargain"),
-    ),
-    Measure(Objective("taste", 1, 5), "good food", "★", 0.5, 0.25, ("awful", "poor", "decent", "good", "superb")),
-    Measure(Objective("service", 1, 5), "good service", "★", 0.5, 0.25, ("rude", "poor", "fine", "kind", "perfect")),
-    Measure(
-        Objective("waiting", 0, 45, lower_is_better=True),
-        "short waits",
-        "min",
-        1.0,
-        2.5,
-        ("endless", "long", "bearable", "short", "brief"),
-    ),
-    Measure(
-        Objective("atmosphere", 1, 5),
-        "nice atmosphere",
-        "★",
-        0.5,
-        0.25,
-        ("bleak", "plain", "fine", "pleasant", "magical"),
-    ),
+    Measure("price", "low prices", "€", 1.0, 2.5, ("a fortune", "dear", "fair", "cheap", "a bargain")),
+    Measure("taste", "good food", "★", 0.5, 0.25, ("awful", "poor", "decent", "good", "superb")),
+    Measure("service", "good service", "★", 0.5, 0.25, ("rude", "poor", "fine", "kind", "perfect")),
+    Measure("waiting", "short waits", "min", 1.0, 2.5, ("endless", "long", "bearable", "short", "brief")),
+    Measure("atmosphere", "nice atmosphere", "★", 0.5, 0.25, ("bleak", "plain", "fine", "pleasant", "magical")),
 )
-"""What restaurants are scored on."""
-
-OVERALL = Objective("overall", 1, 10)
-"""The scale of the one overall score, of which only whole numbers are given."""
-
-SETUP = Setup(tuple(one.objective for one in MEASURES), OVERALL)
-"""What the store of the demonstration is begun with."""
+"""The same for people, in the same order."""
 
 APART = 8
 """How many visits lie between two to the same restaurant, at least: nobody wants the same one again and again, and
@@ -98,33 +83,31 @@ class Guest:
     def visit(self, means: Mapping[str, float]) -> dict[str, float]:
         """Return what a visit is like to a restaurant with these means, in the steps in which it is told."""
         found = {}
-        for one in MEASURES:
-            drawn = self.random.gauss(means[one.objective.name], one.spread)
-            told = round(drawn / one.step) * one.step
-            found[one.objective.name] = min(max(told, one.objective.low), one.objective.high)
+        for one, scale in zip(MEASURES, SETUP.objectives, strict=True):
+            told = round(self.random.gauss(means[one.name], one.spread) / one.step) * one.step
+            found[one.name] = min(max(told, scale.low), scale.high)
         return found
 
     def overall(self, scores: Mapping[str, float]) -> int:
         """Return the overall score of such a visit."""
-        worth = sum(self.taste[one.objective.name] * goodness(one.objective, scores) for one in MEASURES)
-        points = OVERALL.low + (OVERALL.high - OVERALL.low) * self.random.gauss(worth, self.noise)
-        return int(min(max(round(points), OVERALL.low), OVERALL.high))
+        low, high = SETUP.overall.low, SETUP.overall.high
+        points = low + (high - low) * self.random.gauss(worth(self.taste, scores), self.noise)
+        return int(min(max(round(points), low), high))
 
 
-def goodness(objective: Objective, scores: Mapping[str, float]) -> float:
-    """Return a score from 0, the worst, to 1, the best.
+def worth(taste: Mapping[str, float], scores: Mapping[str, float]) -> float:
+    """Return what a visit with these scores is worth to a taste, from 0 to 1.
 
-    >>> goodness(MEASURES[0].objective, {"price": 8})
+    >>> worth({**dict.fromkeys(NAMES, 0.0), "price": 1.0}, {**dict.fromkeys(NAMES, 3.0), "price": 8.0})
     1.0
     """
-    share = (scores[objective.name] - objective.low) / (objective.high - objective.low)
-    return 1.0 - share if objective.lower_is_better else share
+    return sum(taste[one.name] * one.normalised(scores[one.name]) for one in SETUP.objectives)
 
 
 def open_restaurants(engine: Engine, restaurants: tuple[Restaurant, ...], seed: int = 1) -> None:
     """Offer the restaurants, and have simulated guests of all tastes visit them; nothing, where that was done before.
 
-    >>> with Engine(SETUP.objectives, overall=OVERALL) as engine:
+    >>> with Engine(SETUP.objectives, overall=SETUP.overall) as engine:
     ...     open_restaurants(engine, RESTAURANTS)
     ...     engine.statistics()["complete_feedbacks"], {arm.pulls > 0 for arm in engine.arms()}
     (320, {True})
@@ -133,24 +116,24 @@ def open_restaurants(engine: Engine, restaurants: tuple[Restaurant, ...], seed: 
         return
     for one in restaurants:
         engine.add_arm(one.id, one.name)
-    random, names = Random(seed), [one.objective.name for one in MEASURES]
+    random = Random(seed)
     visits = []
     for number in range(EARLIER_GUESTS):
-        shares = [random.expovariate(1.0) for _ in names]
-        guest = Guest({name: share / sum(shares) for name, share in zip(names, shares, strict=True)}, random)
+        shares = [random.expovariate(1.0) for _ in NAMES]
+        guest = Guest({name: share / sum(shares) for name, share in zip(NAMES, shares, strict=True)}, random)
         places = random.sample(restaurants, min(EARLIER_VISITS, len(restaurants)))
         visits += [(f"guest {number + 1}", guest, place) for place in places]
     decisions = engine.decide_many([{"user": user, "arms": [place.id]} for user, _, place in visits])
     feedback = []
     for decision, (_, guest, place) in zip(decisions, visits, strict=True):
-        scores = guest.visit(dict(zip(names, place.means, strict=True)))
+        scores = guest.visit(place.means)
         feedback.append({"decision_id": decision.id, "rewards": scores, "overall": guest.overall(scores)})
     engine.feedback_many(feedback)
     engine.refit()
 
 
 def _of(id: str, name: str, kind: str, about: str, *means: float) -> Restaurant:
-    return Restaurant(id, name, kind, about, means)
+    return Restaurant(id, name, kind, about, dict(zip(NAMES, means, strict=True)))
 
 
 # fmt: off

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 from pamo.service.keys import Key
@@ -32,20 +33,20 @@ def as_file(settings: Settings) -> str:
     >>> lines[place - 1]
     '# The port to listen on; 0 is any that is free.'
     """
-    parts, section = [_HEAD], ""
-    for row in OPTIONS:
-        value = getattr(settings, row.name)
-        if row.section != section:
-            section = row.section
-            if section != "keys":
-                parts.append(f"[{section}]\n")
-        comment = textwrap.fill(row.help, 118, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
-        if section == "keys":
-            parts.append(f"{comment}\n{_tables(value) or _KEY_EXAMPLE}")
-        elif value == row.default and row.example is not None:  # nothing is set, and an example says how it would be
-            parts.append(f"{comment}\n# {row.name} = {_literal(row.example)}\n")
-        else:
-            parts.append(f"{comment}\n{row.name} = {_literal(value)}\n")
+    parts = [_HEAD]
+    for section, rows in _sections():
+        if section != "keys":
+            parts.append(f"[{section}]\n")
+        for row in rows:
+            value, begins = getattr(settings, row.name), ""
+            if section == "keys":
+                lines = _tables(value) or _KEY_EXAMPLE
+            else:
+                if value == row.default and row.example is not None:  # not set, and an example says how it would be
+                    value, begins = row.example, "# "
+                lines = f"{begins}{row.name} = {_literal(value)}\n"
+            comment = textwrap.fill(row.help, 118, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
+            parts.append(f"{comment}\n{lines}")
     return "\n".join(parts)
 
 
@@ -55,21 +56,17 @@ def shown(settings: Settings) -> str:
     >>> print(shown(Settings(store="postgresql://ann:secret@db/pamo")).splitlines()[1])
     store = "postgresql://ann:…@db/pamo"
     """
-    lines: list[str] = []
-    section = ""
-    for row in OPTIONS:
-        if row.section != section:
-            section = row.section
-            lines += [""] if lines else []
-            lines += [f"[{section}]"] if section != "keys" else []
-        value = getattr(settings, row.name)
-        if row.name == "keys":
-            lines.append(_tables(value, digests=False) or "# no keys: whoever reaches the service may do all")
-        elif value is None:
-            lines.append(f"# {row.name} is not set")
-        else:
-            lines.append(f"{row.name} = {_literal(settings.shown_store if row.name == 'store' else value)}")
-    return "\n".join(lines).rstrip("\n") + "\n"
+    parts = []
+    for section, rows in _sections():
+        lines = [] if section == "keys" else [f"[{section}]"]
+        for row in rows:
+            value: Any = settings.shown_store if row.name == "store" else getattr(settings, row.name)
+            if section == "keys":
+                lines.append(_tables(value, digests=False) or "# no keys: whoever reaches the service may do all")
+            else:
+                lines.append(f"# {row.name} is not set" if value is None else f"{row.name} = {_literal(value)}")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts).rstrip("\n") + "\n"
 
 
 def key_table(key: Key, *, digest: bool = True) -> str:
@@ -99,9 +96,11 @@ def default_in_words(row: Option, quote: str = "`") -> str:
     """Return an option's default as a person reads it."""
     if row.default is None or row.default == ():
         return "none"
-    if isinstance(row.default, bool):
-        return f"{quote}{str(row.default).lower()}{quote}"
     return f"{quote}{row.default if isinstance(row.default, str) else _literal(row.default)}{quote}"
+
+
+def _sections() -> Iterator[tuple[str, Iterator[Option]]]:
+    return groupby(OPTIONS, lambda row: row.section)
 
 
 def _tables(keys: Iterable[Key], *, digests: bool = True) -> str:

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from pamo.errors import PamoError
 from pamo.service.api import Api
-from pamo.service.operations import Call, Operation
+from pamo.service.operations import Arguments, Operation
 from pamo.service.problems import MEDIA_TYPE, Problem, misread, problem_of
 from pamo.service.schemas import encode
 from pamo.service.settings import is_loopback
@@ -52,56 +52,48 @@ class Endpoint:
             else:
                 status = self._operation.status
                 await _send(send, status, self._success, b"" if status == 204 else encode(answer))
-        except Problem as problem:
+        except Exception as error:
+            problem = self._problem(error)
             status = problem.status
             await refuse(send, problem)
-        except PamoError as error:
-            translated = problem_of(error)
-            status = translated.status
-            if status >= 500:
-                log.error("%s: %s", self._operation.name, error)
-            await refuse(send, translated)
-        except Exception:
-            status = 500
-            log.exception("%s %s failed", scope["method"], self._operation.path)
-            await refuse(send, Problem(500, "this failed, and the log here says why; nothing was acknowledged"))
         finally:
             api.in_flight -= 1
         self._count(status)
         self._clock(time.perf_counter() - started)
 
+    def _problem(self, error: Exception) -> Problem:
+        """Return what an error is to the caller; what nobody expected goes to the log."""
+        if isinstance(error, Problem):
+            return error
+        if isinstance(error, PamoError):
+            problem = problem_of(error)
+            if problem.status >= 500:
+                log.error("%s: %s", self._operation.name, error)
+            return problem
+        log.error("%s %s failed", self._operation.method, self._operation.path, exc_info=error)
+        return Problem(500, "this failed, and the log here says why; nothing was acknowledged")
+
     async def _answer(self, scope: Scope, receive: Receive, ids: tuple[str, ...]) -> Any:
         api, operation = self._api, self._operation
-        authorization = content_type = length = repeat = host = None
-        for name, value in scope["headers"]:
-            if name == b"content-type":
-                content_type = value
-            elif name == b"content-length":
-                length = value
-            elif name == b"authorization":
-                authorization = value
-            elif name == b"idempotency-key":
-                repeat = value
-            elif name == b"host":
-                host = value
+        headers: dict[bytes, bytes] = dict(scope["headers"])
         if operation.roles is not None:
-            self._admit(scope, authorization, host)
+            self._admit(scope, headers)
             if api.in_flight > api.settings.max_waiting:
                 raise Problem(503, "too many requests are under way: try again soon", headers={"retry-after": "1"})
         for one in ids:
             check_text(one, "an id", "id")
-        call = Call(ids)
+        asked = Arguments(ids)
         if self._decode is not None:
-            body = await self._body(receive, length)
+            body = await self._body(receive, headers.get(b"content-length"))
             if body or not operation.body_optional:
-                if content_type is None or content_type.partition(b";")[0].strip().lower() != _JSON:
+                if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != _JSON:
                     raise Problem(415, "expected content-type: application/json (curl sends it with --json)")
-                call.body = self._read(body)
+                asked.body = self._read(body)
         if operation.query is not None:
-            call.query = _query(operation.query, scope["query_string"])
-        if repeat is not None and operation.repeatable:
-            call.key = _repeat_key(repeat)
-        return await operation.handler(api, call)
+            asked.query = _query(operation.query, scope["query_string"])
+        if operation.repeatable and b"idempotency-key" in headers:
+            asked.key = _repeat_key(headers[b"idempotency-key"])
+        return await operation.handler(api, asked)
 
     def _read(self, body: bytes) -> Any:
         assert self._decode is not None
@@ -120,21 +112,22 @@ class Endpoint:
         except RecursionError:
             raise Problem(400, "expected a body in JSON that is not nested so deeply") from None
 
-    def _admit(self, scope: Scope, authorization: bytes | None, host: bytes | None) -> None:
+    def _admit(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Let the request through if its key may, and has not asked too often."""
         api, roles = self._api, self._operation.roles or ()
         if api.keyring.empty:
             # Without keys only this machine is to be served; a page in its browser is not, whatever name it has
             # had point here.
+            host = headers.get(b"host")
             if host is not None and not _is_loopback(host):
                 raise Problem(
                     403, f"without keys this answers to localhost only, and was asked as {host.decode('latin-1')[:80]}"
                 )
             caller = (scope.get("client") or ("local",))[0]
         else:
-            found = api.keyring.roles_for(None if authorization is None else authorization.decode("latin-1"))
+            found = api.keyring.roles_for(headers.get(b"authorization", b"").decode("latin-1"))
             if found is None:
-                what = "a key is needed" if authorization is None else "this key is not known"
+                what = "this key is not known" if b"authorization" in headers else "a key is needed"
                 raise Problem(
                     401, f"{what}: send authorization: Bearer KEY", headers={"www-authenticate": 'Bearer realm="pamo"'}
                 )
