@@ -14,7 +14,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import count_of, kernel
-from pamo.environments.base import Environment, check_variance
+from pamo.environments.base import Environment, setting, variance
 from pamo.errors import InputError
 from pamo.streams import Stream, below, normals, uniform
 
@@ -92,6 +92,12 @@ def _draw(
     return float(expected + numbers[1] * length * along)
 
 
+PREFERENCES = (
+    "mean preferences: predefined, 2.0 on one objective and 0.5 on others; random, uniform on [0, 5]; common, alike"
+)
+_KINDS = {"random": 0.0, "predefined": 1.0, "common": 2.0}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Environment):
     """The environment of the paper's experiments: Gaussian rewards and preferences with random means.
@@ -113,15 +119,9 @@ class Gaussian(Environment):
     instance: ClassVar[Any] = _random_instance
     draw: ClassVar[Any] = _draw
 
-    preference: Literal["predefined", "random", "common"] = "predefined"
-    reward_variance: float = 0.01
-    preference_variance: float = 0.5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_preference(self.preference)
-        check_variance("reward_variance", self.reward_variance)
-        check_variance("preference_variance", self.preference_variance)
+    preference: Literal["predefined", "random", "common"] = setting("predefined", PREFERENCES, "KIND")
+    reward_variance: float = variance(0.01, "reward")
+    preference_variance: float = variance(0.5, "preference")
 
     def numbers(self) -> Floats:
         """σ of a reward entry, σ of a preference entry, and the kind of preferences."""
@@ -148,21 +148,14 @@ class Fixed(Environment):
 
     means: tuple[tuple[float, ...], ...]
     preferences: tuple[tuple[float, ...], ...]
-    reward_variance: float = 0.01
-    preference_variance: float = 0.5
+    reward_variance: float = variance(0.01, "reward")
+    preference_variance: float = variance(0.5, "preference")
 
     @classmethod
     def of(
-        cls,
-        *,
-        means: Any,
-        preferences: Any,
-        reward_variance: float = 0.01,
-        preference_variance: float = 0.5,
-        block_size: int | None = None,
-        protocol: str = "all",
+        cls, *, means: Any, preferences: Any, block_size: int | None = None, protocol: str = "all", **noise: Any
     ) -> Fixed:
-        """Build the environment from array-likes, its sizes read off them."""
+        """Build the environment from array-likes, its sizes read off them; noise: the two variances."""
         arms, users = _table(means, "means"), _table(preferences, "preferences")
         if arms.shape[1] != users.shape[1]:
             raise InputError(
@@ -176,14 +169,11 @@ class Fixed(Environment):
             protocol=protocol,
             means=tuple(map(tuple, arms.tolist())),
             preferences=tuple(map(tuple, users.tolist())),
-            reward_variance=reward_variance,
-            preference_variance=preference_variance,
+            **noise,
         )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_variance("reward_variance", self.reward_variance)
-        check_variance("preference_variance", self.preference_variance)
         for name, rows in (("means", self.arm_count), ("preferences", self.users)):
             shape = _table(getattr(self, name), name).shape
             if shape != (rows, self.objectives):
@@ -214,15 +204,6 @@ def conflict(*, preference_variance: float = 0.0) -> Fixed:
     """
     axes = [[1.0, 0.0], [0.0, 1.0]]
     return Fixed.of(means=axes, preferences=axes, reward_variance=0.0, preference_variance=preference_variance)
-
-
-_KINDS = {"random": 0.0, "predefined": 1.0, "common": 2.0}
-
-
-def check_preference(preference: str) -> None:
-    """Raise an error unless there are preferences of this kind."""
-    if preference not in _KINDS:
-        raise InputError(f"expected preference 'predefined', 'random' or 'common', got {preference!r}")
 
 
 def kind_of(preference: str) -> float:

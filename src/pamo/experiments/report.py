@@ -15,6 +15,7 @@ from typing import Any
 from pamo._version import __version__
 from pamo.errors import PamoError
 from pamo.experiments.study import Verdict
+from pamo.plain import to_json
 
 Record = Mapping[str, Any]
 
@@ -68,15 +69,15 @@ pre { background: var(--card); border-radius: 4px; font-size: .82rem; overflow-x
 def write_report(records: Sequence[Record], output: Path) -> Path:
     """Write report.html, summary.md and summary.json from the studies' records; return the page's path."""
     try:
-        (output / "summary.json").write_text(
-            json.dumps(summary(records), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-        )
-        (output / "summary.md").write_text(markdown(records), encoding="utf-8")
-        page = output / "report.html"
-        page.write_text(html(records, output), encoding="utf-8")
+        for name, text in (
+            ("summary.json", to_json(summary(records), indent=1) + "\n"),
+            ("summary.md", markdown(records)),
+            ("report.html", html(records, output)),
+        ):
+            (output / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise PamoError(f"the report could not be written to {output}: {error}") from error
-    return page
+    return output / "report.html"
 
 
 def summary(records: Sequence[Record]) -> dict[str, Any]:
@@ -145,6 +146,20 @@ def html(records: Sequence[Record], output: Path) -> str:
     return "\n".join(parts) + "\n"
 
 
+def _badge(claim: Record) -> str:
+    verdict = claim["verdict"]
+    return f"<span class='verdict {_CLASSES[verdict]}'>{_SIGNS[verdict]} {escape(verdict)}</span>"
+
+
+def _mark(claim: Record) -> str:
+    return " <span class='tag'>ours</span>" if claim["ours"] else ""
+
+
+def _wide(title: str, table: str, kind: str = "wide") -> str:
+    """Return something wide in a box that scrolls by itself."""
+    return f"<div class='{kind}' tabindex='0' role='region' aria-label='{title}'>{table}</div>"
+
+
 def _size(records: Sequence[Record]) -> str:
     small = [record["name"] for record in records if record["quick"]]
     if not small:
@@ -162,8 +177,7 @@ def _headline(records: Sequence[Record]) -> str:
         return ""
     claims = {claim["id"]: claim for claim in hidden["claims"]}
     items = "".join(
-        f"<p><span class='verdict {_CLASSES[claims[key]['verdict']]}'>{_SIGNS[claims[key]['verdict']]} "
-        f"{escape(claims[key]['verdict'])}</span> {words} {escape(claims[key]['seen'])}</p>"
+        f"<p>{_badge(claims[key])} {words} {escape(claims[key]['seen'])}</p>"
         for key, words in (
             ("superior", "Against the competitors of the paper:"),
             ("left-out-baselines", "Against the baselines that it leaves out (one UCB a user, and plain greed):"),
@@ -173,20 +187,15 @@ def _headline(records: Sequence[Record]) -> str:
 
 
 def _verdicts(records: Sequence[Record]) -> str:
-    rows = []
-    for record in records:
-        for claim in record["claims"]:
-            mark = " <span class='tag'>ours</span>" if claim["ours"] else ""
-            rows.append(
-                f"<tr><td><a href='#{record['name']}'>{record['name']}</a></td><td>{escape(claim['claim'])}{mark}</td>"
-                f"<td><span class='verdict {_CLASSES[claim['verdict']]}'>{_SIGNS[claim['verdict']]} "
-                f"{escape(claim['verdict'])}</span></td></tr>"
-            )
+    rows = [
+        f"<tr><td><a href='#{record['name']}'>{record['name']}</a></td>"
+        f"<td>{escape(claim['claim'])}{_mark(claim)}</td><td>{_badge(claim)}</td></tr>"
+        for record in records
+        for claim in record["claims"]
+    ]
     head = "<tr><th scope='col'>study</th><th scope='col'>claim</th><th scope='col'>verdict</th></tr>"
-    return (
-        "<section><h2>All verdicts</h2><div class='wide' tabindex='0' role='region' aria-label='All verdicts'>"
-        f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table></div></section>"
-    )
+    table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<section><h2>All verdicts</h2>{_wide('All verdicts', table)}</section>"
 
 
 def _study(record: Record, output: Path) -> str:
@@ -202,24 +211,20 @@ def _study(record: Record, output: Path) -> str:
 
 
 def _claim(claim: Record) -> str:
-    kind = _CLASSES[claim["verdict"]]
-    mark = " <span class='tag'>ours</span>" if claim["ours"] else ""
     return (
-        f"<div class='claim {kind}'><p><span class='verdict {kind}'>{_SIGNS[claim['verdict']]} "
-        f"{escape(claim['verdict'])}</span>{mark}</p><p><strong>Claim:</strong> {escape(claim['claim'])} "
+        f"<div class='claim {_CLASSES[claim['verdict']]}'><p>{_badge(claim)}{_mark(claim)}</p>"
+        f"<p><strong>Claim:</strong> {escape(claim['claim'])} "
         f"<span class='soft'>({escape(claim['source'])})</span></p>"
         f"<p><strong>Seen:</strong> {escape(claim['seen'])}</p><p class='soft'>Rule: {escape(claim['rule'])}</p></div>"
     )
 
 
 def _figure(record: Record, drawing: Record, output: Path) -> str:
-    image = (output / record["name"] / f"{drawing['id']}.svg").read_bytes()
-    data = base64.b64encode(image).decode()
+    data = base64.b64encode((output / record["name"] / f"{drawing['id']}.svg").read_bytes()).decode()
     title, alt = escape(drawing["title"]), escape(drawing["alt"], quote=True)
+    image = f"<img alt=\"{alt}\" src='data:image/svg+xml;base64,{data}'>"
     return (
-        f"<figure id='{drawing['id']}'><figcaption>{title}</figcaption>"
-        f"<div class='wide plot' tabindex='0' role='region' aria-label='Figure: {title}'>"
-        f"<img alt=\"{alt}\" src='data:image/svg+xml;base64,{data}'></div>"
+        f"<figure id='{drawing['id']}'><figcaption>{title}</figcaption>{_wide(f'Figure: {title}', image, 'wide plot')}"
         f"<details><summary>The same as a table</summary>{_table(drawing['table'], drawing['title'])}</details>"
         "</figure>"
     )
@@ -228,10 +233,8 @@ def _figure(record: Record, drawing: Record, output: Path) -> str:
 def _table(table: Record, title: str) -> str:
     head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in table["columns"])
     rows = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in table["rows"])
-    return (
-        f"<div class='wide' tabindex='0' role='region' aria-label='Table: {escape(title)}'>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return _wide(f"Table: {escape(title)}", whole)
 
 
 def _cell(value: Any) -> str:

@@ -10,11 +10,12 @@ from pamo import environments
 from pamo.environments import Environment
 from pamo.errors import unknown_name
 from pamo.experiments.compare import compare
-from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table
+from pamo.progress import Progress, scaled, unseen
 
 ROUNDS = 5000
-_SMALL = environments.Gaussian(users=2, block_size=5, objectives=3)
+_SMALL = {"2 users, 5 arms, D=3, predefined": environments.Gaussian(users=2, block_size=5, objectives=3)}
+_NOISY = {"reward variance 0.2": environments.Gaussian(reward_variance=0.2)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ SUITES: Mapping[str, Sequence[Part]] = {
             name="hidden",
             title="hidden preference",
             settings={
-                "2 users, 5 arms, D=3, predefined": _SMALL,
+                **_SMALL,
                 "10 users, 3 arms, D=5, predefined": environments.Gaussian(users=10, block_size=3, objectives=5),
                 "10 users, 5 arms, D=8, random": environments.Gaussian(
                     users=10, block_size=5, objectives=8, preference="random"
@@ -48,7 +49,7 @@ SUITES: Mapping[str, Sequence[Part]] = {
                 "20 users, 3 arms, D=5, random": environments.Gaussian(
                     users=20, block_size=3, objectives=5, preference="random"
                 ),
-                "reward variance 0.2": environments.Gaussian(reward_variance=0.2),
+                **_NOISY,
                 "preference variance 4": environments.Gaussian(preference_variance=4.0),
                 "Bernoulli rewards, bounded": environments.Bounded(reward="bernoulli"),
             },
@@ -57,22 +58,19 @@ SUITES: Mapping[str, Sequence[Part]] = {
         Part(
             name="stated",
             title="stated preference",
-            settings={"2 users, 5 arms, D=3, predefined": _SMALL},
+            settings=_SMALL,
             policies=("prucb-up", "recommended-stated"),
         ),
         Part(
             name="known",
             title="known preference",
-            settings={"2 users, 5 arms, D=3, predefined": _SMALL},
+            settings=_SMALL,
             policies=("prucb-kp", "recommended-known"),
         ),
         Part(
             name="long",
             title="ten times as long",
-            settings={
-                "2 users, 5 arms, D=3, predefined": _SMALL,
-                "reward variance 0.2": environments.Gaussian(reward_variance=0.2),
-            },
+            settings=_SMALL | _NOISY,
             policies=("prucb-hp", "recommended", "prts", "greedy"),
             rounds=10 * ROUNDS,
         ),
@@ -94,7 +92,7 @@ SUITES: Mapping[str, Sequence[Part]] = {
 
 
 def run_suite(
-    name: str, *, rounds: int | None = None, trials: int = 200, seed: int = 1, progress: Progress = lambda share: None
+    name: str, *, rounds: int | None = None, trials: int = 200, seed: int = 1, progress: Progress = unseen
 ) -> dict[str, Table]:
     """Run every part of a suite and return its tables by the parts' names. rounds: in place of 5000, others in kind."""
     if name not in SUITES:
@@ -103,14 +101,13 @@ def run_suite(
     works = [len(part.policies) * part.rounds * sum(each.users for each in part.settings.values()) for part in parts]
     tables = {}
     for part, work in zip(parts, works, strict=True):
-        share = work / sum(works)
         tables[part.name] = compare(
             part.policies,
             part.settings,
             rounds=rounds_of(part, ROUNDS if rounds is None else rounds),
             trials=trials,
             seed=seed,
-            progress=_scaled(progress, share),
+            progress=scaled(progress, work / sum(works)),
         )
     return tables
 
@@ -118,10 +115,6 @@ def run_suite(
 def rounds_of(part: Part, rounds: int) -> int:
     """Return the rounds of a part when `rounds` stands in place of 5000."""
     return part.rounds if part.fixed else max(1, part.rounds * rounds // ROUNDS)
-
-
-def _scaled(progress: Progress, share: float) -> Progress:
-    return lambda part: progress(part * share)
 
 
 def asked(tables: Mapping[str, Table]) -> list[tuple[str, float, float]]:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from pamo import environments
 from pamo.arrays import Floats, Ints
 from pamo.environments.base import Environment
-from pamo.experiments.grid import stack
 from pamo.experiments.paper.scaling import (
     ALL,
     CLEAR,
@@ -27,13 +26,22 @@ from pamo.experiments.paper.scaling import (
     shape_of,
 )
 from pamo.experiments.paper.theorems import gaps_of, hidden_settings
-from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table, Tables
+from pamo.progress import Progress
 from pamo.simulation import PolicyResult, simulate
 from pamo.theory import Gaps, prucb_hp_bound, warm_up_rounds
 
 THEOREMS = {PRESCRIBED: "Theorem 1", STATED: "Theorem 2", KNOWN: "Corollary"}
 """The policies that a theorem covers, and which one."""
+
+
+def doublings_of(rounds: int) -> list[int]:
+    """Return the rounds at which growth in T is looked at: an eighth, a quarter, half, and all of them.
+
+    >>> doublings_of(40_000)
+    [5000, 10000, 20000, 40000]
+    """
+    return [rounds // part for part in (8, 4, 2, 1)]
 
 
 def run_long(settings: Mapping[str, Any], seed: int, progress: Progress) -> tuple[list[dict[str, Any]], Tables]:
@@ -45,7 +53,7 @@ def run_long(settings: Mapping[str, Any], seed: int, progress: Progress) -> tupl
     """
     environment = environments.from_settings(dict(settings["environment"]))
     rounds, trials = settings["rounds"], settings["trials"]
-    doublings = [rounds // 8, rounds // 4, rounds // 2, rounds]
+    doublings = doublings_of(rounds)
     marks = np.unique([*np.geomspace(10, rounds, 45).astype(np.int64), *doublings, settings["paper_rounds"]])
     outcomes: dict[str, PolicyResult] = {}
     for name, policy in zip(POLICIES, policies_for(environment, settings["failure"]), strict=True):
@@ -58,8 +66,8 @@ def run_long(settings: Mapping[str, Any], seed: int, progress: Progress) -> tupl
     clear = np.array([found.low.min() >= settings["clear_gap"] for found in instances])
     shape = {PRESCRIBED: shape_of(environment, marks, settings["failure"])}
     tables = {
-        "curves": stack([_curve(name, outcomes[name], bounds.get(name), shape.get(name)) for name in POLICIES]),
-        "trials": stack([_trials(name, outcomes[name], paper, bounds[name], instances) for name in THEOREMS]),
+        "curves": Table.stack([_curve(name, outcomes[name], bounds.get(name), shape.get(name)) for name in POLICIES]),
+        "trials": Table.stack([_trials(name, outcomes[name], paper, bounds[name], instances) for name in THEOREMS]),
         "horizon": _horizon(environment, instances, settings["failure"]),
     }
     rows = []
@@ -106,9 +114,9 @@ def _curve(name: str, outcome: PolicyResult, bound: Floats | None, shape: Floats
     limits = np.full_like(regret, np.nan) if bound is None else bound
     tenth, half, most = np.quantile(limits, [0.1, 0.5, 0.9], axis=0)
     return Table(
-        {"policy": [name] * len(marks), "round": marks, "mean": mean, "low": low, "high": high}
+        {"policy": name, "round": marks, "mean": mean, "low": low, "high": high}
         | {"bound": half, "bound, 10 %": tenth, "bound, 90 %": most, "mean bound": limits.mean(axis=0)}
-        | {"without M": np.full(len(marks), np.nan) if shape is None else shape}
+        | {"without M": np.nan if shape is None else shape}
         | {"ratio": np.median(_ratio(limits, regret), axis=0)}
     )
 
@@ -123,7 +131,7 @@ def _trials(name: str, outcome: PolicyResult, paper: int, bound: Floats, instanc
     users = float(outcome.regret_by_user.shape[2])
     lost = [users if name == PRESCRIBED else float(found.high.max(axis=1).sum()) for found in instances]
     return Table(
-        {"policy": [name] * count, "trial": np.arange(count), "rounds": [rounds] * count}
+        {"policy": name, "trial": np.arange(count), "rounds": rounds}
         | {"least gap": [float(found.low.min()) for found in instances]}
         | {"regret": regret[:, paper], "bound": bound[:, paper], "trivial": rounds * np.array(lost)}
         | {"least ratio": _ratio(bound, regret).min(axis=1)}
@@ -146,14 +154,14 @@ def _horizon(environment: Environment, instances: list[Gaps], failure: float) ->
         name: np.median([each[name] for each in by_trial], axis=0) for name in (STATED, KNOWN)
     }
     lost = float(np.median([found.high.max(axis=1).mean() for found in instances]))
-    return stack(
-        [
+    parts = []
+    for name, line in lines.items():
+        first = name == PRESCRIBED
+        parts.append(
             Table(
-                {"policy": [name] * len(rounds), "round": rounds, "bound": line / (environment.users * rounds)}
-                | {"trivial": [1.0 if name == PRESCRIBED else lost] * len(rounds)}
-                | {"M": [float(warm_up) if name == PRESCRIBED else 0.0] * len(rounds)}
-                | {"stated": [1 - 2 * failure if name == PRESCRIBED else np.nan] * len(rounds)}
+                {"policy": name, "round": rounds, "bound": line / (environment.users * rounds)}
+                | {"trivial": 1.0 if first else lost, "M": float(warm_up) if first else 0.0}
+                | {"stated": 1 - 2 * failure if first else np.nan}
             )
-            for name, line in lines.items()
-        ]
-    )
+        )
+    return Table.stack(parts)

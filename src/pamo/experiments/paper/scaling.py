@@ -12,9 +12,9 @@ from pamo import environments
 from pamo.arrays import Floats
 from pamo.environments.base import Environment
 from pamo.experiments.paper.theorems import gaps_of, hidden_settings, prescribed
-from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table
 from pamo.policies import Policy, PrucbHp, PrucbKp, PrucbUp
+from pamo.progress import Progress
 from pamo.simulation import simulate, summarize
 from pamo.theory import Gaps, prucb_hp_bound, prucb_kp_bound, prucb_up_bound
 
@@ -99,14 +99,8 @@ def run_scaling(settings: Mapping[str, Any], seed: int, progress: Progress) -> t
         for size in settings[axis]:
             given = settings["environment"] | {axis: size}
             environment = environments.from_settings(given | {"block_size": given["arms"], "protocol": "all"})
-            result = simulate(
-                policies_for(environment, settings["failure"]),
-                environment,
-                rounds=rounds,
-                trials=trials,
-                seed=seed,
-                checkpoints=1,
-            )
+            policies = policies_for(environment, settings["failure"])
+            result = simulate(policies, environment, rounds=rounds, trials=trials, seed=seed, checkpoints=1)
             typical = _typical_bounds(environment, rounds, trials, seed, settings["failure"])
             for policy, outcome in zip(POLICIES, result.values(), strict=True):
                 mean, _, low, high = summarize(outcome.final_regret)
