@@ -123,7 +123,7 @@ def _add_simulate(commands: Any) -> None:
     playable = environments.playable()
     problem = add_problem(parser, playable.values())
     problem.add_argument(
-        "--environment", default="gaussian", metavar="ID", help=f"{', '.join(playable)} (default: gaussian)"
+        "--environment", default="gaussian", metavar="ID", help=f"{' or '.join(playable)} (default: gaussian)"
     )
     size = parser.add_argument_group("size")
     add_whole(size, "--rounds", 5000, "T", "rounds, the horizon")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType
@@ -55,13 +56,18 @@ def kinds_of(cls: type[Environment]) -> dict[str, Any]:
     >>> kinds_of(Environment)["users"], kinds_of(Environment)["arms"]
     (<class 'int'>, <class 'int'>)
     """
-    kinds, hints = {}, typing.get_type_hints(cls)
-    for name in (field.name for field in dataclasses.fields(cls)):
-        parts = typing.get_args(hints[name])
-        if typing.get_origin(hints[name]) is Literal:
-            kinds[name] = parts
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        with suppress(NameError):  # a type that is known to type checkers alone is no kind of ours
+            hints |= typing.get_type_hints(base)
+    kinds: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):
+        kind = hints.get(field.name)
+        parts = typing.get_args(kind)
+        if typing.get_origin(kind) is Literal:
+            kinds[field.name] = parts
         else:
-            kinds[name] = parts[0] if NoneType in parts else hints[name]
+            kinds[field.name] = parts[0] if NoneType in parts else kind
     return kinds
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pamo.arrays import Floats
 from pamo.compiling import count_of, kernel
 from pamo.environments.base import Environment, setting, variance
-from pamo.environments.gaussian import PREFERENCES, kind_of, write_preference
+from pamo.environments.gaussian import KINDS, PREFERENCES, write_preference
 from pamo.streams import Stream, beta, next_word, start, uniform
 
 LEAST_CONCENTRATION = 0.02
@@ -88,7 +88,7 @@ class Bounded(Environment):
     draw: ClassVar[Any] = _draw_bounded
 
     preference: Literal["predefined", "random", "common"] = setting("predefined", PREFERENCES, "KIND")
-    reward: Literal["beta", "bernoulli"] = setting("beta", "of rewards: beta or bernoulli", "KIND")
+    reward: Literal["beta", "bernoulli"] = setting("beta", "rewards: beta or bernoulli", "KIND")
     reward_variance: float = variance(0.01, "reward")
     preference_variance: float = variance(0.01, "preference")
 
@@ -98,7 +98,7 @@ class Bounded(Environment):
             [
                 self.reward_variance,
                 math.sqrt(3.0 * self.preference_variance),  # a uniform of half-width h has variance h²/3
-                kind_of(self.preference),
+                KINDS[self.preference],
                 float(self.reward == "bernoulli"),
                 LEAST_CONCENTRATION,
             ]

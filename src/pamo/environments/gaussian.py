@@ -31,7 +31,7 @@ def _random_instance(means: Floats, preferences: Floats, numbers: Floats, stream
 
 @kernel
 def write_preference(preferences: Floats, n: int, kind: float, stream: Stream, dims: Any) -> None:
-    """Write user n's mean preference, of the kind that `kind_of` numbers; user 0's comes before the others'."""
+    """Write user n's mean preference, of a kind of `KINDS`; user 0's comes before the others'."""
     objectives = count_of(dims)
     if kind == 2.0 and n > 0:
         for d in range(objectives):
@@ -95,7 +95,8 @@ def _draw(
 PREFERENCES = (
     "mean preferences: predefined, 2.0 on one objective and 0.5 on others; random, uniform on [0, 5]; common, alike"
 )
-_KINDS = {"random": 0.0, "predefined": 1.0, "common": 2.0}
+KINDS = {"random": 0.0, "predefined": 1.0, "common": 2.0}
+"""The numbers by which `write_preference` knows the kinds of preferences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,8 +126,7 @@ class Gaussian(Environment):
 
     def numbers(self) -> Floats:
         """σ of a reward entry, σ of a preference entry, and the kind of preferences."""
-        kind = kind_of(self.preference)
-        return np.array([math.sqrt(self.reward_variance), math.sqrt(self.preference_variance), kind])
+        return np.array([*_sigmas(self), KINDS[self.preference]])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +181,7 @@ class Fixed(Environment):
 
     def numbers(self) -> Floats:
         """The two σ, and then the means and preferences in a row."""
-        sigmas = [math.sqrt(self.reward_variance), math.sqrt(self.preference_variance)]
-        return np.concatenate([sigmas, np.ravel(self.means), np.ravel(self.preferences)])
+        return np.concatenate([_sigmas(self), np.ravel(self.means), np.ravel(self.preferences)])
 
 
 def toy() -> Fixed:
@@ -206,9 +205,8 @@ def conflict(*, preference_variance: float = 0.0) -> Fixed:
     return Fixed.of(means=axes, preferences=axes, reward_variance=0.0, preference_variance=preference_variance)
 
 
-def kind_of(preference: str) -> float:
-    """Return the number by which `write_preference` knows a kind of preferences."""
-    return _KINDS[preference]
+def _sigmas(noisy: Gaussian | Fixed) -> list[float]:
+    return [math.sqrt(noisy.reward_variance), math.sqrt(noisy.preference_variance)]
 
 
 def _table(values: Any, name: str) -> Floats:

@@ -86,26 +86,14 @@ def compare(
         for policy, regret in regrets.items():
             values = regret[:, -1]
             mean, _, low, high = summarize(values)
-            median, p90, p99 = np.quantile(values, [0.5, 0.9, 0.99]).tolist()
-            difference, _, difference_low, difference_high = summarize(values - reference)
+            apart = summarize(values - reference)
             rows.append(
-                {
-                    "setting": setting,
-                    "policy": policy,
-                    "mean": mean,
-                    "low": low,
-                    "high": high,
-                    "median": median,
-                    "p90": p90,
-                    "p99": p99,
-                    "share": mean / reference.mean() if reference.any() else float("nan"),
-                    "difference": difference,
-                    "difference_low": difference_low,
-                    "difference_high": difference_high,
-                    "over_bound": mean / bound if bound else float("nan"),
-                    "growth": _growth(regret),
-                    "linear": linear_trials(regret, rounds) if len(marks) == 4 else 0,
-                }
+                {"setting": setting, "policy": policy, "mean": mean, "low": low, "high": high}
+                | dict(zip(("median", "p90", "p99"), np.quantile(values, [0.5, 0.9, 0.99]).tolist(), strict=True))
+                | {"share": mean / reference.mean() if reference.any() else math.nan}
+                | {"difference": apart.mean, "difference_low": apart.low, "difference_high": apart.high}
+                | {"over_bound": mean / bound if bound else math.nan, "growth": _growth(regret)}
+                | {"linear": linear_trials(regret, rounds) if len(marks) == 4 else 0}
             )
         progress(environment.users / sum(each.users for each in settings.values()))
     return Table.from_rows(rows)
@@ -121,7 +109,7 @@ def _counted(outcome: PolicyResult, environment: Environment) -> Floats:
 def _growth(regret: Floats) -> float:
     """Return by how much the mean regret grows in the second half, over what it was at half-time."""
     half = float(regret[:, -2].mean()) if regret.shape[1] > 1 else 0.0
-    return float(regret[:, -1].mean()) / half - 1.0 if half > 0.0 else float("nan")
+    return float(regret[:, -1].mean()) / half - 1.0 if half > 0.0 else math.nan
 
 
 def linear_trials(regret: Floats, rounds: int) -> int:

@@ -12,7 +12,7 @@ from pamo import environments
 from pamo.arrays import Floats
 from pamo.experiments.tables import Table, Tables
 from pamo.progress import Progress
-from pamo.simulation import simulate, summarize
+from pamo.simulation import Summary, simulate, summarize
 from pamo.simulation.result import band_of
 
 PAPER_TRIALS = 10
@@ -60,16 +60,15 @@ def curve(tables: Tables, cell: str, policy: str, trials: int | None = None) -> 
     return rows.where(trials=max(rows["trials"]) if trials is None else trials)
 
 
-def paired(tables: Tables, cell: str, policy: str, other: str) -> tuple[float, float, float]:
+def paired(tables: Tables, cell: str, policy: str, other: str) -> Summary:
     """Return the mean of policy − other over the trials that both met, with its 95 % interval."""
-    mean, _, low, high = summarize(final(tables, cell, policy) - final(tables, cell, other))
-    return mean, low, high
+    return summarize(final(tables, cell, policy) - final(tables, cell, other))
 
 
 def beats(tables: Tables, cell: str, policy: str, other: str) -> bool:
     """Tell whether the policy's regret is lower, the whole 95 % interval of the paired difference below zero."""
-    mean, _, high = paired(tables, cell, policy, other)
-    return high < 0.0 if math.isfinite(high) else mean < 0.0
+    difference = paired(tables, cell, policy, other)
+    return (difference.high if math.isfinite(difference.high) else difference.mean) < 0.0
 
 
 def exponent(tables: Tables, cell: str, policy: str) -> float:

@@ -59,7 +59,7 @@ def _worth(without: str) -> Callable[[Tables], Finding]:
 
     def judge(tables: Tables) -> Finding:
         names = cells_of(tables)
-        better = sum(paired(tables, name, BASE, without)[2] < 0 for name in names)
+        better = sum(paired(tables, name, BASE, without).high < 0 for name in names)
         parts = [
             f"{name}: {mean_final(tables, name, BASE):,.0f} with, {mean_final(tables, name, without):,.0f} "
             f"{PARTS[without]}"

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from pamo.experiments.paper.bounds_figures import DRAWINGS, axis_of, rounded, says_more, says_more_from, warm_up_of
-from pamo.experiments.paper.long_run import THEOREMS, run_long
-from pamo.experiments.paper.scaling import KNOWN, PRESCRIBED, STATED, run_scaling
+from pamo.experiments.paper.bounds_runs import KNOWN, PRESCRIBED, STATED, THEOREMS, run_long, run_scaling
 from pamo.experiments.paper.theorems import wilson
 from pamo.experiments.study import Claim, Finding, Study, Verdict, judge_share, judge_stated
 from pamo.experiments.tables import Table, Tables

@@ -10,9 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.experiments.figures import draw_rows, label, legend_above, log_rounds, panels, write_at
-from pamo.experiments.paper.long_run import THEOREMS, doublings_of
+from pamo.experiments.paper.bounds_runs import (
+    ALL,
+    CLEAR,
+    HIDDEN,
+    KNOWN,
+    POLICIES,
+    PRESCRIBED,
+    STATED,
+    THEOREMS,
+    doublings_of,
+)
 from pamo.experiments.paper.regret import interval_text
-from pamo.experiments.paper.scaling import ALL, CLEAR, HIDDEN, KNOWN, POLICIES, PRESCRIBED, STATED
 from pamo.experiments.study import Drawing
 from pamo.experiments.tables import Table, Tables
 from pamo.simulation.plot import BLACK, DASHED, DOTTED, GREY, MIXED, STYLES, Style, draw_line, ink, spread

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pamo.experiments.figures import draw_curve, label, legend_above, panels
-from pamo.experiments.grid import final, run_grid
+from pamo.experiments.grid import mean_final, paired, run_grid
 from pamo.experiments.paper.regret import PREFERENCE_FREE, cell, cells_of, count_beaten, regret_drawing
 from pamo.experiments.study import Claim, Finding, Study, judge_share
 from pamo.experiments.tables import Tables
-from pamo.simulation import summarize
 from pamo.simulation.plot import styles_for
 
 OURS, REFERENCE = "prucb-up", "prucb-kp"
@@ -35,8 +34,7 @@ def _judge_superior(tables: Tables) -> Finding:
 def _judge_close(tables: Tables) -> Finding:
     excess = {}
     for name in cells_of(tables):
-        reference = float(final(tables, name, REFERENCE).mean())
-        difference = summarize(final(tables, name, OURS) - final(tables, name, REFERENCE))
+        reference, difference = mean_final(tables, name, REFERENCE), paired(tables, name, OURS, REFERENCE)
         excess[name] = (difference.mean / reference, difference.high / reference)
     good = sum(high <= _SLIGHT for _, high in excess.values())
     means = [mean for mean, _ in excess.values()]
