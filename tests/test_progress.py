@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from typing import Any
@@ -13,19 +12,12 @@ from pamo.plain import plain, to_json
 from pamo.progress import Bar, scaled, unseen, waiting
 
 
-@pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    stream = io.StringIO()
-    monkeypatch.setattr("sys.stderr", stream)
-    return stream
-
-
-def test_a_bar_shows_its_name_and_share_and_is_gone_at_the_end(written: io.StringIO) -> None:
+def test_a_bar_shows_its_name_and_share_and_is_gone_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     with Bar("folding", total=4) as bar:
         bar.advance(1)
         bar.rename("packing")
         bar.say("half a line")
-    text = written.getvalue()
+    text = capsys.readouterr().err
     assert "folding:   0 %" in text
     assert "packing:  25 %" in text
     assert "gone" in text
@@ -34,27 +26,27 @@ def test_a_bar_shows_its_name_and_share_and_is_gone_at_the_end(written: io.Strin
     assert text.split("\r")[-2].strip() == ""
 
 
-def test_a_bar_never_goes_beyond_its_end(written: io.StringIO) -> None:
+def test_a_bar_never_goes_beyond_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     with Bar("work") as bar:
         for _ in range(4):
             scaled(bar.advance, 0.5)(0.9)
         bar.rename("last")
-    assert "last: 100 %" in written.getvalue()
+    assert "last: 100 %" in capsys.readouterr().err
 
 
-def test_a_bar_that_is_not_shown_and_one_of_no_work_write_nothing(written: io.StringIO) -> None:
+def test_a_bar_that_is_not_shown_and_one_of_no_work_write_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     for options in ({"shown": False}, {"total": 0}):
         with Bar("nothing", **options) as bar:
             bar.advance(1)
             bar.say("not said")
     unseen(0.5)
-    assert written.getvalue() == ""
+    assert capsys.readouterr().err == ""
 
 
-def test_waiting_writes_nothing_into_a_file(written: io.StringIO) -> None:
+def test_waiting_writes_nothing_into_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     with waiting("looking") as rename:
         rename("still looking")
-    assert written.getvalue() == ""
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -95,8 +95,9 @@ class Environment:
     arrival: int = setting(1, "the round they come in", "T", least=1)
 
     def __post_init__(self) -> None:
+        kinds = kinds_of(type(self))
         for field in dataclasses.fields(self):
-            self._check(field.name, kinds_of(type(self))[field.name], field.metadata.get("least"))
+            self._check(field.name, kinds[field.name], field.metadata.get("least"))
         if self.newcomers >= self.users:
             raise InputError(f"expected fewer newcomers than the {self.users} users there are, got {self.newcomers}")
         if max(self.users * self.arm_count, self.arm_count * self.objectives) > MOST_CELLS:

@@ -28,42 +28,7 @@ _INTRODUCTION = (
     "marked “ours” are not in the paper: they test what it leaves out."
 )
 
-_STYLE = """
-:root { color-scheme: light dark; --page: #ffffff; --ink: #1d2127; --soft: #5a6270; --line: #d9dde3; --card: #f5f7f9;
-  --yes: #0b6b3a; --partly: #8a5a00; --no: #a8201a; --link: #0b57a4; }
-@media (prefers-color-scheme: dark) { :root { --page: #14171b; --ink: #e8eaed; --soft: #a3abb8; --line: #353b44;
-  --card: #1d2127; --yes: #5fd08d; --partly: #f0b34a; --no: #ff8b82; --link: #8ab8ff; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 62rem; background: var(--page); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .5rem; }
-h2 { font-size: 1.3rem; margin: 3rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-h3 { font-size: 1.02rem; margin: 1.6rem 0 .3rem; }
-a { color: var(--link); }
-.soft { color: var(--soft); font-size: .92rem; }
-.verdict { font-weight: 650; white-space: nowrap; }
-.yes { color: var(--yes); } .partly { color: var(--partly); } .no { color: var(--no); }
-.claim { background: var(--card); border-left: 4px solid currentColor; border-radius: 4px; margin: .9rem 0;
-  padding: .7rem 1rem; }
-.claim > * { color: var(--ink); margin: .25rem 0; }
-.claim .verdict.yes { color: var(--yes); } .claim .verdict.partly { color: var(--partly); }
-.claim .verdict.no { color: var(--no); }
-.claim .soft { color: var(--soft); }
-.tag { border: 1px solid var(--line); border-radius: 3px; color: var(--soft); font-size: .8rem; padding: 0 .35rem; }
-figure { margin: 1.5rem 0; }
-figcaption { font-weight: 600; margin-bottom: .4rem; }
-.wide { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; }
-.plot { background: #ffffff; }
-.plot img { display: block; width: 100%; min-width: 44rem; height: auto; }
-table { border-collapse: collapse; font-size: .9rem; width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-tr:last-child td { border-bottom: 0; }
-details { margin: .5rem 0; } summary { cursor: pointer; color: var(--link); }
-pre { background: var(--card); border-radius: 4px; font-size: .82rem; overflow-x: auto; padding: .7rem; }
-@media print { body { font-size: 11pt; max-width: none; padding: 0; } figure, .claim, tr { break-inside: avoid; }
-  .plot img { min-width: 0; } details:not([open]) { display: none; } a { color: inherit; text-decoration: none; } }
-"""
+_STYLE = "\n" + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def write_report(records: Sequence[Record], output: Path) -> Path:

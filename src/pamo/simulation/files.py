@@ -169,16 +169,19 @@ def _write_parquet(result: Result, path: Path) -> None:
             )
 
 
+def _rows(result: Result) -> Iterator[list[Any]]:
+    for name, outcome in result.policies.items():
+        columns = [getattr(outcome, column).tolist() for column in _SCALARS]
+        for trial, lines in enumerate(zip(*columns, strict=True), result.settings["first_trial"]):
+            for mark, *values in zip(outcome.rounds.tolist(), *lines, strict=True):
+                yield [name, trial, mark, *("" if math.isnan(value) else value for value in values)]
+
+
 def _write_csv(result: Result, path: Path) -> None:
-    first = result.settings["first_trial"]
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(["policy", "trial", "round", *_SCALARS])
-        for name, outcome in result.policies.items():
-            columns = [getattr(outcome, column).tolist() for column in _SCALARS]
-            for trial, rows in enumerate(zip(*columns, strict=True), first):
-                for mark, *values in zip(outcome.rounds.tolist(), *rows, strict=True):
-                    writer.writerow([name, trial, mark, *("" if math.isnan(value) else value for value in values)])
+        writer.writerows(_rows(result))
 
 
 def _write_json(result: Result, path: Path) -> None:
