@@ -23,6 +23,7 @@ from pamo.cli.options import (
     add_seed,
     add_whole,
     check_targets,
+    deliver,
     problem_of,
     whole,
     wholes,
@@ -160,15 +161,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _report(result: Result, options: argparse.Namespace) -> int:
-    if options.format == "json":
-        print(to_json(result.summary()))
-    else:
-        print(table(result))
-    if options.output:
-        print(f"result: {result.save(options.output)}", file=sys.stderr)
-    if options.plot:
-        print(f"figure: {result.plot(options.plot)}", file=sys.stderr)
-    return 0
+    return deliver(options, result.summary(), table(result), output=result.save, plot=result.plot)
 
 
 def table(result: Result) -> str:

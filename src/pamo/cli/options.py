@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 from pamo.environments import Environment
 from pamo.environments.base import kinds_of
 from pamo.errors import InputError
+from pamo.plain import to_json
 from pamo.simulation.files import require_pyarrow
 from pamo.simulation.plot import require_matplotlib
 
@@ -115,6 +117,22 @@ def check_target(option: str, path: str | None, endings: tuple[str, ...]) -> Non
         require_pyarrow()
     elif option == "--plot":
         require_matplotlib()
+
+
+def deliver(
+    options: argparse.Namespace, document: Any, text: str, *, kept: str = "result", **writers: Callable[[str], Any]
+) -> int:
+    """Print what was found, as `--format` says, and write the files that were asked for; return the exit code.
+
+    writers: for each flag that `add_outputs` added, a function that writes its file. kept: what `--output` keeps.
+    """
+    print(to_json(document) if options.format == "json" else text)
+    for name, write in writers.items():
+        path = getattr(options, name)
+        if path:
+            write(path)
+            print(f"{'figure' if name == 'plot' else kept}: {path}", file=sys.stderr)
+    return 0
 
 
 def add_problem(parser: argparse.ArgumentParser, kinds: Iterable[type[Environment]], title: str = "problem") -> Any:

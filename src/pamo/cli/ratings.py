@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pamo.cli.options import add_command, add_outputs, add_seed, add_whole, check_targets, number, wholes
-from pamo.plain import to_json
+from pamo.cli.options import add_command, add_outputs, add_seed, add_whole, check_targets, deliver, number, wholes
 from pamo.progress import Bar
 
 _HELP = """\
@@ -96,26 +95,23 @@ def _ratings(options: argparse.Namespace) -> int:
     how = {name: getattr(options, name) for name in ("held_out", "splits", "same_users", "seed")}
     with Bar("ratings") as bar:
         table = measure(ratings, training=training, **how, progress=bar.advance)
-    if options.format == "json":
-        about = {
-            "file": Path(options.file).name,
-            "objectives": objectives,
-            "overall": options.overall,
-            "user": options.user,
-            "users": len(ratings.counts),
-            "ratings": len(ratings.overall),
-            "dropped": ratings.dropped,
-            **how,
-            "baseline": BASELINE,
-        }
-        print(to_json({"settings": about, "rows": list(table.rows())}))
-    else:
-        print(
-            f"{Path(options.file).name}: {len(ratings.overall):,} ratings by {len(ratings.counts):,} users, "
-            f"{len(objectives)} objectives; {options.splits} split{'s' if options.splits > 1 else ''}, "
-            f"seed {options.seed}; differences to {BASELINE!r}\n"
-        )
-        print(text_of(table))
-    if options.plot:
-        print(f"figure: {save_to(draw_ratings(table), Path(options.plot))}", file=sys.stderr)
-    return 0
+    about = {
+        "file": Path(options.file).name,
+        "objectives": objectives,
+        "overall": options.overall,
+        "user": options.user,
+        "users": len(ratings.counts),
+        "ratings": len(ratings.overall),
+        "dropped": ratings.dropped,
+        **how,
+        "baseline": BASELINE,
+    }
+    head = (
+        f"{about['file']}: {about['ratings']:,} ratings by {about['users']:,} users, {len(objectives)} objectives; "
+        f"{options.splits} split{'s' if options.splits > 1 else ''}, seed {options.seed}; differences to {BASELINE!r}"
+    )
+
+    def draw(path: str) -> None:
+        save_to(draw_ratings(table), Path(path))
+
+    return deliver(options, {"settings": about, "rows": list(table.rows())}, f"{head}\n\n{text_of(table)}", plot=draw)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pamo.cli.options import add_command, add_outputs, add_seed, add_whole, check_targets, whole
+from pamo.cli.options import add_command, add_outputs, add_seed, add_whole, check_targets, deliver, whole
 from pamo.errors import InputError, unknown_name
-from pamo.plain import to_json
 from pamo.progress import Bar
-
-if TYPE_CHECKING:
-    from pamo.experiments.tables import Table
 
 _COMPARE_HELP = """\
 examples:
@@ -92,7 +87,7 @@ def add_reproduce(commands: Any) -> None:
 def _compare(options: argparse.Namespace) -> int:
     from pamo.experiments.compare import compare, draw_comparison, parse_setting, text_of
     from pamo.experiments.figures import save_to
-    from pamo.experiments.suites import SUITES, run_suite
+    from pamo.experiments.suites import SUITES, asked, run_suite, text_of_asked, text_of_suite
 
     check_targets(options)
     size = {"rounds": options.rounds, "trials": options.trials, "seed": options.seed}
@@ -112,37 +107,20 @@ def _compare(options: argparse.Namespace) -> int:
             tables = run_suite(name, **size, progress=bar.advance)
             table = next(iter(tables.values()))
     baseline = options.baseline or table.distinct("policy")[0]
-    if not own:
-        _print_suite(name, tables, options, size)
-    elif options.format == "json":
-        print(to_json({"settings": size | {"baseline": baseline}, "rows": list(table.rows())}))
+    if own:
+        document: dict[str, Any] = {"settings": size | {"baseline": baseline}, "rows": list(table.rows())}
+        head = f"final regret; {options.rounds} rounds, {options.trials} trials, seed {options.seed}\n\n"
+        text = head + text_of(table, baseline)
     else:
-        print(f"final regret; {options.rounds} rounds, {options.trials} trials, seed {options.seed}\n")
-        print(text_of(table, baseline))
-    if options.output:
-        table.save(Path(options.output))
-        print(f"table: {options.output}", file=sys.stderr)
-    if options.plot:
-        print(f"figure: {save_to(draw_comparison(table, baseline), Path(options.plot))}", file=sys.stderr)
-    return 0
+        lines, keys = asked(tables), ("what", "seen", "most")
+        parts = {part: list(rows.rows()) for part, rows in tables.items()}
+        document = {"settings": size, "parts": parts, "asked": [dict(zip(keys, line, strict=True)) for line in lines]}
+        text = text_of_suite(name, tables, **size) + "\n\n" + text_of_asked(lines)
 
+    def draw(path: str) -> None:
+        save_to(draw_comparison(table, baseline), Path(path))
 
-def _print_suite(name: str, tables: Mapping[str, Table], options: argparse.Namespace, size: Mapping[str, int]) -> None:
-    """Print every part of a suite, and what was asked of the recommended policies."""
-    from pamo.experiments.compare import text_of
-    from pamo.experiments.suites import SUITES, asked, rounds_of, text_of_asked
-
-    lines = asked(tables)
-    if options.format == "json":
-        parts = {part: list(table.rows()) for part, table in tables.items()}
-        said = [dict(zip(("what", "seen", "most"), line, strict=True)) for line in lines]
-        print(to_json({"settings": size, "parts": parts, "asked": said}))
-        return
-    for part in SUITES[name]:
-        rounds = rounds_of(part, options.rounds)
-        print(f"# {part.title}; regret after {rounds} rounds, {options.trials} trials, seed {options.seed}\n")
-        print(text_of(tables[part.name], part.policies[0]) + "\n")
-    print(text_of_asked(lines))
+    return deliver(options, document, text, kept="table", output=lambda path: table.save(Path(path)), plot=draw)
 
 
 def _reproduce(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from pamo import environments
 from pamo.environments import Environment
 from pamo.errors import unknown_name
-from pamo.experiments.compare import compare
+from pamo.experiments.compare import compare, text_of
 from pamo.experiments.tables import Table
 from pamo.progress import Progress, scaled, unseen
 
@@ -146,6 +146,15 @@ def asked(tables: Mapping[str, Table]) -> list[tuple[str, float, float]]:
 
 def _one(table: Table, setting: str, policy: str, column: str) -> float:
     return float(table.where(setting=setting, policy=policy)[column][0])
+
+
+def text_of_suite(name: str, tables: Mapping[str, Table], *, rounds: int, trials: int, seed: int) -> str:
+    """Return every part of a suite as lines of text."""
+    return "\n\n".join(
+        f"# {part.title}; regret after {rounds_of(part, rounds)} rounds, {trials} trials, seed {seed}\n\n"
+        + text_of(tables[part.name], part.policies[0])
+        for part in SUITES[name]
+    )
 
 
 def text_of_asked(lines: Sequence[tuple[str, float, float]]) -> str:
