@@ -19,7 +19,7 @@ _NOISY = {"reward variance 0.2": environments.Gaussian(reward_variance=0.2)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Comparison:
     """One comparison of a suite. The first policy is the baseline; `rounds` stands where the horizon is the point."""
 
     name: str
@@ -35,9 +35,9 @@ def _newcomers(**settings: Any) -> Environment:
     return environments.Gaussian(users=60, block_size=5, newcomers=10, arrival=101, **settings)
 
 
-SUITES: Mapping[str, Sequence[Part]] = {
+SUITES: Mapping[str, Sequence[Comparison]] = {
     "regret": (
-        Part(
+        Comparison(
             name="hidden",
             title="hidden preference",
             settings={
@@ -55,26 +55,26 @@ SUITES: Mapping[str, Sequence[Part]] = {
             },
             policies=("prucb-hp", "recommended", "prts", "ucb-per-user", "oful", "greedy"),
         ),
-        Part(
+        Comparison(
             name="stated",
             title="stated preference",
             settings=_SMALL,
             policies=("prucb-up", "recommended-stated"),
         ),
-        Part(
+        Comparison(
             name="known",
             title="known preference",
             settings=_SMALL,
             policies=("prucb-kp", "recommended-known"),
         ),
-        Part(
+        Comparison(
             name="long",
             title="ten times as long",
             settings=_SMALL | _NOISY,
             policies=("prucb-hp", "recommended", "prts", "greedy"),
             rounds=10 * ROUNDS,
         ),
-        Part(
+        Comparison(
             name="newcomers",
             title="ten users who come after 50 others have been served for 100 rounds: each one's first 20 rounds",
             settings={
@@ -112,7 +112,7 @@ def run_suite(
     return tables
 
 
-def rounds_of(part: Part, rounds: int) -> int:
+def rounds_of(part: Comparison, rounds: int) -> int:
     """Return the rounds of a part when `rounds` stands in place of 5000."""
     return part.rounds if part.fixed else max(1, part.rounds * rounds // ROUNDS)
 
