@@ -122,7 +122,7 @@ _INSTANCE_RULE = (
     "trial and round noted, partly if at least its mean is below the mean bound, else not."
 )
 
-_SIZES = {"id": "bounded", "users": 2, "objectives": 3}
+_SIZES = {"id": "bounded", "users": 2, "arms": 10, "objectives": 3}
 
 STUDY = Study(
     name="bounds",
@@ -136,14 +136,14 @@ STUDY = Study(
     "random costs, which itself falls with D.",
     source="Theorems 1 and 2; the corollary in the appendix",
     settings={
-        "environment": _SIZES | {"block_size": 5, "reward_variance": 0.01},
+        "environment": {"id": "bounded", "users": 2, "block_size": 5, "objectives": 3, "reward_variance": 0.01},
         "rounds": 40_000,
         "paper_rounds": 5000,
         "trials": 100,
         "failure": 0.05,
         "clear_gap": 0.02,
         "scaling": {
-            "environment": _SIZES | {"arms": 10},
+            "environment": _SIZES,
             "arms": [4, 8, 16, 32, 64],
             "objectives": [2, 3, 5, 8, 16],
             "users": [1, 2, 4, 8, 16],
@@ -156,7 +156,7 @@ STUDY = Study(
         "paper_rounds": 1000,
         "trials": 10,
         "scaling": {
-            "environment": _SIZES | {"arms": 10},
+            "environment": _SIZES,
             "arms": [4, 16],
             "objectives": [2, 3],
             "users": [1, 4],
