@@ -1,6 +1,7 @@
 """The `pamo` command: its contract, its sentences for bad input, and what goes to stdout and to stderr."""
 
 import argparse
+import dataclasses
 import io
 import json
 import os
@@ -8,14 +9,16 @@ import shlex
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
 
 from pamo import __version__, cli, environments, policies, simulate
 from pamo.cli import main
+from pamo.environments.base import setting
 
 SMALL = ["--rounds", "60", "--trials", "3", "--checkpoints", "6"]
 # The command of the contract, with fewer rounds.
@@ -141,6 +144,48 @@ def test_every_setting_reaches_the_simulator(capsys):
     )
     assert document["policies"]["oful"]["rounds"] == [10, 20, 30]
     assert without_speed(document) == without_speed(json.loads(json.dumps(expected.summary())))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stormy(environments.Gaussian):
+    """An environment that is not in the house."""
+
+    id: ClassVar[str] = "stormy"
+    gusts: float = setting(1.5, "how strong the gusts are, 100 % or more", "G", least=1)
+    season: Literal["spring", "autumn"] = setting("spring", "when", "KIND")
+    guests: int | None = setting(None, "who looks on", least=0, derived="nobody")
+    dry: bool = setting(False, "without rain")
+
+
+def test_a_new_environments_fields_are_flags_with_their_help(monkeypatch, capsys):
+    monkeypatch.setitem(environments.REGISTRY, "stormy", Stormy)
+    assert run("simulate", "--help") == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "--gusts G stormy only: how strong the gusts are, 100 % or more (default: 1.5)" in words
+    assert "--guests N stormy only: who looks on (default: nobody)" in words
+    assert "gaussian or bounded or stormy" in words
+    given = ["--environment", "stormy", "--gusts", "2.5", "--season", "autumn", "--guests", "3", "--dry"]
+    assert run("simulate", *SMALL, *given, "--format", "json") == 0
+    settings = json.loads(capsys.readouterr().out)["settings"]["environment"]
+    assert (settings["gusts"], settings["season"], settings["guests"], settings["dry"]) == (2.5, "autumn", 3, True)
+    for wrong, sentence in (
+        (["--gusts", "0.5"], "expected gusts to be a finite number, 1 or more, got 0.5"),
+        (["--season", "winter"], "expected season 'spring' or 'autumn', got 'winter'"),
+        (["--guests", "-1"], "expected guests to be at least 0, got -1"),
+        (["--guests", "many"], "--guests"),
+    ):
+        assert run("simulate", "--environment", "stormy", *wrong) == 2
+        assert sentence in capsys.readouterr().err
+    assert run("simulate", "--gusts", "2") == 2
+    assert "the gaussian environment has no setting 'gusts'" in capsys.readouterr().err
+
+
+def test_every_setting_of_every_environment_has_a_flag_unless_it_is_a_table(capsys):
+    assert run("simulate", "--help") == 0
+    words = capsys.readouterr().out
+    for cls in environments.REGISTRY.values():
+        for field in dataclasses.fields(cls):
+            assert (f"--{field.name.replace('_', '-')} " in words) == (field.name not in ("means", "preferences"))
 
 
 @pytest.mark.parametrize("protocol", ["random", "rotate", "all"])

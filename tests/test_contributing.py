@@ -138,3 +138,10 @@ def test_the_walks_use_up_every_code_block_of_the_page():
     assert [block.text for block in shown] == [
         new_file(walk(heading))[1] for heading in ("Add a policy", "Add an environment")
     ]
+
+
+def test_the_map_of_the_house_shows_every_room():
+    (picture,) = re.findall(r"```text\n(.*?)```", walk("The house"), re.DOTALL)
+    rooms = {path.stem for path in Path(pamo.__file__).parent.iterdir() if path.suffix == ".py" or path.is_dir()}
+    for room in rooms - {"__init__", "__pycache__"}:
+        assert re.search(rf"\b{room}\b", picture), f"{room} is not on the map"

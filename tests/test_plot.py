@@ -153,7 +153,7 @@ def test_figures_are_written_and_are_the_same_each_time(result, tmp_path, ending
 
 
 def test_another_ending_or_a_missing_folder_is_said(result, tmp_path):
-    with pytest.raises(InputError, match=r"ends in \.svg, \.png or \.pdf"):
+    with pytest.raises(InputError, match=r"ends in \.svg, \.png, \.pdf"):
         result.plot(tmp_path / "regret.gif")
     with pytest.raises(InputError, match="existing folder"):
         result.plot(tmp_path / "no" / "regret.svg")

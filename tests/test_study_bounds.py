@@ -11,22 +11,22 @@ from pamo import environments, simulate
 from pamo.estimators import lemma2_radius
 from pamo.experiments.paper.bounds import STUDY, TOLERANCE
 from pamo.experiments.paper.bounds_figures import rounded
-from pamo.experiments.paper.long_run import THEOREMS
-from pamo.experiments.paper.scaling import (
+from pamo.experiments.paper.bounds_runs import (
     ALL,
     HIDDEN,
     KNOWN,
     POLICIES,
     PRESCRIBED,
     STATED,
+    THEOREMS,
     exponent,
     gains,
     policies_for,
     with_interval,
 )
-from pamo.experiments.paper.theorems import gaps_of, hidden_settings, prescribed, worst_of
+from pamo.experiments.paper.theorems import gaps_of, hidden_settings, prescribed
 from pamo.experiments.runner import settings_of
-from pamo.experiments.study import Verdict
+from pamo.experiments.study import Verdict, worst_of
 from pamo.experiments.tables import Table, Tables
 
 CLAIMS = {claim.id: claim for claim in STUDY.claims}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import math
 import os
 import sys
@@ -16,12 +15,25 @@ from pamo._version import __version__
 from pamo.cli.coverage import add_coverage
 from pamo.cli.demo import add_demo
 from pamo.cli.doctor import add_doctor
-from pamo.cli.options import Parser, check_target, number, whole
+from pamo.cli.options import (
+    Parser,
+    add_command,
+    add_outputs,
+    add_problem,
+    add_seed,
+    add_whole,
+    check_targets,
+    deliver,
+    problem_of,
+    whole,
+    wholes,
+)
 from pamo.cli.ratings import add_ratings
 from pamo.cli.research import add_compare, add_reproduce
 from pamo.cli.service import add_service
 from pamo.cli.store import add_store
-from pamo.errors import InputError, PamoError
+from pamo.errors import PamoError
+from pamo.plain import to_json
 from pamo.simulation import Result, simulate, summarize
 
 _SIMULATE_HELP = """\
@@ -32,6 +44,10 @@ examples:
 
 A policy is an id, with hyperparameters after a colon where wanted; `pamo policies` lists them.
 """
+_TARGETS = {
+    "output": ("keep the result: .parquet (everything), .csv or .json", (".parquet", ".csv", ".json")),
+    "plot": ("draw the regret: .svg, .png or .pdf", (".svg", ".png", ".pdf")),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,24 +97,23 @@ def _parser() -> argparse.ArgumentParser:
     add_demo(commands)
     add_store(commands)
     add_doctor(commands)
-    listing = commands.add_parser("policies", help="list the policies: formula, feedback read, reference")
+    listing = add_command(commands, "policies", _policies, help="list the policies: formula, feedback read, reference")
     listing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    listing.set_defaults(command=_policies)
-    showing = commands.add_parser("show", help="print, draw or convert a saved result")
+    showing = add_command(commands, "show", _show, help="print, draw or convert a saved result")
     showing.add_argument("file", metavar="FILE", help="a result written by --output FILE.parquet")
-    _add_outputs(showing)
-    showing.set_defaults(command=_show)
+    add_outputs(showing, **_TARGETS)
     add_service(commands)
     return parser
 
 
 def _add_simulate(commands: Any) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "simulate",
+        _simulate,
         help="run policies against a synthetic environment and compare their regret",
-        description="Run policies on the same trials of an environment and compare their cumulative regret.",
-        epilog=_SIMULATE_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        about="Run policies on the same trials of an environment and compare their cumulative regret.",
+        examples=_SIMULATE_HELP,
     )
     parser.add_argument(
         "--policy",
@@ -106,76 +121,33 @@ def _add_simulate(commands: Any) -> None:
         metavar="ID[:NAME=VALUE,…]",
         help="a policy to run; repeat for several (default: prucb-hp and ucb)",
     )
-    problem = parser.add_argument_group("problem")
-    problem.add_argument("--environment", default="gaussian", metavar="ID", help="gaussian (default) or bounded")
-    problem.add_argument("--users", type=whole, default=2, metavar="N", help="users (default: 2)")
-    problem.add_argument("--block-size", type=whole, default=5, metavar="N", help="arms in an offer (default: 5)")
-    problem.add_argument("--objectives", type=whole, default=3, metavar="D", help="objectives of a reward (default: 3)")
-    problem.add_argument("--arms", type=whole, metavar="K", help="arms (default: users × block size)")
+    playable = environments.playable()
+    problem = add_problem(parser, playable.values())
     problem.add_argument(
-        "--preference",
-        default="predefined",
-        metavar="KIND",
-        help="predefined: 2.0 on one objective, 0.5 on others (default); random: uniform on [0, 5]; common: all alike",
-    )
-    problem.add_argument(
-        "--protocol",
-        default="random",
-        metavar="KIND",
-        help="who is offered what: random blocks (default), rotate, or all arms to all",
-    )
-    problem.add_argument("--newcomers", type=whole, default=0, metavar="N", help="users who come later (default: 0)")
-    problem.add_argument("--arrival", type=whole, default=1, metavar="T", help="the round they come in (default: 1)")
-    problem.add_argument("--reward", metavar="KIND", help="bounded only: beta (default) or bernoulli")
-    problem.add_argument("--reward-variance", type=number, metavar="V", help="of a reward entry (default: 0.01)")
-    problem.add_argument(
-        "--preference-variance", type=number, metavar="V", help="of a preference entry (default: 0.5; bounded 0.01)"
+        "--environment", default="gaussian", metavar="ID", help=f"{' or '.join(playable)} (default: gaussian)"
     )
     size = parser.add_argument_group("size")
-    size.add_argument("--rounds", type=whole, default=5000, metavar="T", help="rounds, the horizon (default: 5000)")
-    size.add_argument("--trials", type=whole, default=10, metavar="N", help="independent trials (default: 10)")
-    size.add_argument(
-        "--first-trial", type=whole, default=0, metavar="K", help="number of the first trial (default: 0)"
-    )
-    size.add_argument("--seed", type=whole, default=1, metavar="S", help="same seed, same result (default: 1)")
+    add_whole(size, "--rounds", 5000, "T", "rounds, the horizon")
+    add_whole(size, "--trials", 10, "N", "independent trials")
+    add_whole(size, "--first-trial", 0, "K", "number of the first trial")
+    add_seed(size)
     size.add_argument("--threads", type=whole, metavar="N", help="default: one a core; the result is the same")
     size.add_argument(
         "--checkpoints", default="100", metavar="N|T1,T2,…", help="how many rounds to note, or which (default: 100)"
     )
-    _add_outputs(parser)
-    parser.set_defaults(command=_simulate)
-
-
-def _add_outputs(parser: argparse.ArgumentParser) -> None:
-    output = parser.add_argument_group("output")
-    output.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
-    output.add_argument("--output", metavar="FILE", help="keep the result: .parquet (everything), .csv or .json")
-    output.add_argument("--plot", metavar="FILE", help="draw the regret: .svg, .png or .pdf")
+    add_outputs(parser, **_TARGETS)
 
 
 def _simulate(options: argparse.Namespace) -> int:
-    check_target("--output", options.output, (".parquet", ".csv", ".json"))
-    check_target("--plot", options.plot, (".svg", ".png", ".pdf"))
-    settings: dict[str, Any] = {
-        "users": options.users,
-        "block_size": options.block_size,
-        "objectives": options.objectives,
-        "arms": options.arms,
-        "protocol": options.protocol,
-        "preference": options.preference,
-        "newcomers": options.newcomers,
-        "arrival": options.arrival,
-    }
-    for name in ("reward", "reward_variance", "preference_variance"):
-        if getattr(options, name) is not None:
-            settings[name] = getattr(options, name)
+    check_targets(options)
+    checkpoints = wholes("--checkpoints", options.checkpoints, "a number or as rounds with commas")
     result = simulate(
         policies=[policies.parse(text) for text in options.policy or ["prucb-hp", "ucb"]],
-        environment=environments.create(options.environment, **settings),
+        environment=environments.create(options.environment, **problem_of(options)),
         rounds=options.rounds,
         trials=options.trials,
         seed=options.seed,
-        checkpoints=_checkpoints(options.checkpoints),
+        checkpoints=checkpoints if "," in options.checkpoints else checkpoints[0],
         threads=options.threads,
         first_trial=options.first_trial,
         progress=True,
@@ -184,29 +156,12 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    check_target("--output", options.output, (".parquet", ".csv", ".json"))
-    check_target("--plot", options.plot, (".svg", ".png", ".pdf"))
+    check_targets(options)
     return _report(Result.load(options.file), options)
 
 
 def _report(result: Result, options: argparse.Namespace) -> int:
-    if options.format == "json":
-        print(json.dumps(result.summary(), ensure_ascii=False))
-    else:
-        print(table(result))
-    if options.output:
-        print(f"result: {result.save(options.output)}", file=sys.stderr)
-    if options.plot:
-        print(f"figure: {result.plot(options.plot)}", file=sys.stderr)
-    return 0
-
-
-def _checkpoints(text: str) -> int | list[int]:
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"expected --checkpoints as a number or as rounds with commas, got {text!r}") from None
-    return numbers if "," in text else numbers[0]
+    return deliver(options, result.summary(), table(result), output=result.save, plot=result.plot)
 
 
 def table(result: Result) -> str:
@@ -246,7 +201,7 @@ def _policies(options: argparse.Namespace) -> int:
         for cls in policies.REGISTRY.values()
     ]
     if options.format == "json":
-        print(json.dumps(rows, ensure_ascii=False, indent=1))
+        print(to_json(rows, indent=1))
         return 0
     for row in rows:
         values = ", ".join(f"{name}={value}" for name, value in row["hyperparameters"].items())

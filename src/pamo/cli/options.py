@@ -1,13 +1,18 @@
-"""What the commands share: a parser whose errors are one sentence, numbers, and targets checked before the work."""
+"""What the commands share: a parser whose errors are one sentence, flags, and targets checked before the work."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pamo.environments import Environment
+from pamo.environments.base import kinds_of
 from pamo.errors import InputError
+from pamo.plain import to_json
 from pamo.simulation.files import require_pyarrow
 from pamo.simulation.plot import require_matplotlib
 
@@ -61,6 +66,42 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
 
 
+def wholes(option: str, text: str, expected: str = "whole numbers with commas") -> list[int]:
+    """Return the whole numbers, with commas between them, that an option was given."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"expected {option} as {expected}, got {text!r}") from None
+
+
+def add_whole(parser: Any, flag: str, default: int, metavar: str, help: str) -> None:
+    """Add a flag that takes a whole number, with its default in its help."""
+    parser.add_argument(flag, type=whole, default=default, metavar=metavar, help=f"{help} (default: {default})")
+
+
+def add_seed(parser: Any) -> None:
+    """Add `--seed`."""
+    add_whole(parser, "--seed", 1, "S", "same seed, same result")
+
+
+def add_outputs(parser: argparse.ArgumentParser, **targets: tuple[str, tuple[str, ...]]) -> None:
+    """Add `--format`, and a flag for each file that may be written: what it is for, and the endings it may have.
+
+    `check_targets` checks them before the work.
+    """
+    output = parser.add_argument_group("output")
+    output.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
+    for name, (help, _) in targets.items():
+        output.add_argument(f"--{name}", metavar="FILE", help=help)
+    parser.set_defaults(targets={name: endings for name, (_, endings) in targets.items()})
+
+
+def check_targets(options: argparse.Namespace) -> None:
+    """Check every file that `add_outputs` has a flag for."""
+    for name, endings in options.targets.items():
+        check_target(f"--{name}", getattr(options, name), endings)
+
+
 def check_target(option: str, path: str | None, endings: tuple[str, ...]) -> None:
     """Raise an error for a file that could not be written, before the work rather than after it."""
     if path is None:
@@ -76,3 +117,61 @@ def check_target(option: str, path: str | None, endings: tuple[str, ...]) -> Non
         require_pyarrow()
     elif option == "--plot":
         require_matplotlib()
+
+
+def deliver(
+    options: argparse.Namespace, document: Any, text: str, *, kept: str = "result", **writers: Callable[[str], Any]
+) -> int:
+    """Print what was found, as `--format` says, and write the files that were asked for; return the exit code.
+
+    writers: for each flag that `add_outputs` added, a function that writes its file. kept: what `--output` keeps.
+    """
+    print(to_json(document) if options.format == "json" else text)
+    for name, write in writers.items():
+        path = getattr(options, name)
+        if path:
+            write(path)
+            print(f"{'figure' if name == 'plot' else kept}: {path}", file=sys.stderr)
+    return 0
+
+
+def add_problem(parser: argparse.ArgumentParser, kinds: Iterable[type[Environment]], title: str = "problem") -> Any:
+    """Add a flag for every setting of these environments, as their fields have it; return the group.
+
+    A setting that has no form on a command line, such as a table of means, gets none. Flags that are not given are
+    None, so that each environment keeps its own defaults: `problem_of` returns the others.
+    """
+    group = parser.add_argument_group(title)
+    several = list(kinds)
+    owners: dict[str, list[type[Environment]]] = {}
+    for cls in several:
+        for name, kind in kinds_of(cls).items():
+            if kind in (int, float, bool, str) or isinstance(kind, tuple):
+                owners.setdefault(name, []).append(cls)
+    for name, having in owners.items():
+        _add_setting(group, name, having, everywhere=len(having) == len(several))
+    parser.set_defaults(problem=tuple(owners))
+    return group
+
+
+def _add_setting(group: Any, name: str, having: list[type[Environment]], *, everywhere: bool) -> None:
+    fields = {cls.id: next(field for field in dataclasses.fields(cls) if field.name == name) for cls in having}
+    first, kind = next(iter(fields.values())), kinds_of(having[0])[name]
+    default = first.metadata.get("derived") or first.default
+    differing = "".join(f"; {id} {field.default}" for id, field in fields.items() if field.default != first.default)
+    only = "" if everywhere else f"{' and '.join(fields)} only: "
+    help = f"{only}{first.metadata.get('help', name.replace('_', ' '))} (default: {default}{differing})"
+    options: dict[str, Any] = {"default": None, "help": help.replace("%", "%%")}
+    if kind is bool:
+        options["action"] = argparse.BooleanOptionalAction
+    else:
+        options |= {
+            "metavar": first.metadata.get("metavar", "VALUE"),
+            "type": {int: whole, float: number}.get(kind, str),
+        }
+    group.add_argument(f"--{name.replace('_', '-')}", **options)
+
+
+def problem_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of the environment that were given."""
+    return {name: getattr(options, name) for name in options.problem if getattr(options, name) is not None}

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
-from pamo.cli.options import check_target, number, whole
-from pamo.errors import InputError
-
-_BAR = "ratings: {percentage:3.0f} %|{bar}| {elapsed} gone, {remaining} left"
+from pamo.cli.options import add_command, add_outputs, add_seed, add_whole, check_targets, deliver, number, wholes
+from pamo.progress import Bar
 
 _HELP = """\
 examples:
@@ -44,13 +38,14 @@ what it prints:
 
 def add_ratings(commands: Any) -> None:
     """Add `pamo ratings`."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "ratings",
+        _ratings,
         help="measure on people's ratings which weights, bias and sharing foretell their overall scores best",
-        description="Learn each user's preference from a few of the user's ratings, in several ways, and judge it by "
-        "the others.",
-        epilog=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        about="Learn each user's preference from a few of the user's ratings, in several ways, and judge it by the "
+        "others.",
+        examples=_HELP,
     )
     parser.add_argument("file", metavar="FILE", help="ratings as Parquet, a row a rating")
     columns = parser.add_argument_group("columns")
@@ -72,20 +67,15 @@ def add_ratings(commands: Any) -> None:
         metavar="N1,N2,…",
         help="ratings of a user to learn from, one after the other (default: 5,10,50)",
     )
-    size.add_argument(
-        "--held-out", type=whole, default=5, metavar="N", help="users have at least so many others (default: 5)"
-    )
+    add_whole(size, "--held-out", 5, "N", "users have at least so many others")
     size.add_argument(
         "--same-users",
         action="store_true",
         help="only users with enough ratings for the largest of --training, so that its numbers compare",
     )
-    size.add_argument("--splits", type=whole, default=5, metavar="N", help="random splits to average (default: 5)")
-    size.add_argument("--seed", type=whole, default=1, metavar="S", help="same seed, same result (default: 1)")
-    output = parser.add_argument_group("output")
-    output.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
-    output.add_argument("--plot", metavar="FILE", help="draw it: .svg or .png")
-    parser.set_defaults(command=_ratings)
+    add_whole(size, "--splits", 5, "N", "random splits to average")
+    add_seed(size)
+    add_outputs(parser, plot=("draw it: .svg or .png", (".svg", ".png")))
 
 
 def _ratings(options: argparse.Namespace) -> int:
@@ -94,62 +84,34 @@ def _ratings(options: argparse.Namespace) -> int:
     from pamo.experiments.ratings import BASELINE, draw_ratings, measure, text_of
     from pamo.experiments.ratings_file import read_ratings
 
-    check_target("--plot", options.plot, (".svg", ".png"))
-    training = _sizes(options.training)
+    check_targets(options)
+    training = wholes("--training", options.training)
     objectives = [name.strip() for name in options.objectives.split(",") if name.strip()]
     ratings = read_ratings(
         options.file, objectives, overall=options.overall, user=options.user, low=options.low, high=options.high
     )
     if ratings.dropped_text:
         print(f"pamo: {ratings.dropped_text}", file=sys.stderr)
-    with tqdm(total=1.0, file=sys.stderr, leave=False, bar_format=_BAR) as bar:
+    how = {name: getattr(options, name) for name in ("held_out", "splits", "same_users", "seed")}
+    with Bar("ratings") as bar:
+        table = measure(ratings, training=training, **how, progress=bar.advance)
+    about = {
+        "file": Path(options.file).name,
+        "objectives": objectives,
+        "overall": options.overall,
+        "user": options.user,
+        "users": len(ratings.counts),
+        "ratings": len(ratings.overall),
+        "dropped": ratings.dropped,
+        **how,
+        "baseline": BASELINE,
+    }
+    head = (
+        f"{about['file']}: {about['ratings']:,} ratings by {about['users']:,} users, {len(objectives)} objectives; "
+        f"{options.splits} split{'s' if options.splits > 1 else ''}, seed {options.seed}; differences to {BASELINE!r}"
+    )
 
-        def advance(share: float) -> None:
-            bar.update(min(share, 1.0 - bar.n))
+    def draw(path: str) -> None:
+        save_to(draw_ratings(table), Path(path))
 
-        table = measure(
-            ratings,
-            training=training,
-            held_out=options.held_out,
-            splits=options.splits,
-            seed=options.seed,
-            same_users=options.same_users,
-            progress=advance,
-        )
-    if options.format == "json":
-        about = {
-            "file": Path(options.file).name,
-            "objectives": objectives,
-            "overall": options.overall,
-            "user": options.user,
-            "users": len(ratings.counts),
-            "ratings": len(ratings.overall),
-            "dropped": ratings.dropped,
-            "held_out": options.held_out,
-            "splits": options.splits,
-            "same_users": options.same_users,
-            "seed": options.seed,
-            "baseline": BASELINE,
-        }
-        rows = [
-            {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-            for row in table.rows()
-        ]
-        print(json.dumps({"settings": about, "rows": rows}, ensure_ascii=False, allow_nan=False))
-    else:
-        print(
-            f"{Path(options.file).name}: {len(ratings.overall):,} ratings by {len(ratings.counts):,} users, "
-            f"{len(objectives)} objectives; {options.splits} split{'s' if options.splits > 1 else ''}, "
-            f"seed {options.seed}; differences to {BASELINE!r}\n"
-        )
-        print(text_of(table))
-    if options.plot:
-        print(f"figure: {save_to(draw_ratings(table), Path(options.plot))}", file=sys.stderr)
-    return 0
-
-
-def _sizes(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"expected --training as whole numbers with commas, got {text!r}") from None
+    return deliver(options, {"settings": about, "rows": list(table.rows())}, f"{head}\n\n{text_of(table)}", plot=draw)

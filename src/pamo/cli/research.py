@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tqdm import tqdm
-
-from pamo.cli.options import check_target, whole
+from pamo.cli.options import add_command, add_outputs, add_seed, add_whole, check_targets, deliver, whole
 from pamo.errors import InputError, unknown_name
-
-if TYPE_CHECKING:
-    from pamo.experiments.tables import Table
-
-_COMPARE_BAR = "compare: {percentage:3.0f} %|{bar}| {elapsed} gone, {remaining} left"
+from pamo.progress import Bar
 
 _COMPARE_HELP = """\
 examples:
@@ -34,23 +25,26 @@ examples:
   pamo reproduce hidden --trials 400   one study, with more trials
 """
 
+_POLICIES = ("prucb-hp", "recommended", "ucb-per-user", "oful", "greedy")
+
 
 def add_compare(commands: Any) -> None:
     """Add `pamo compare`."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "compare",
+        _compare,
         help="several policies × several settings: one table, with paired differences",
-        description="Run policies in several settings on the same trials, and compare final regret: mean, median, "
-        "90 % and 99 % of trials, share of the baseline's, the paired difference to it with its 95 % interval, and "
-        "the mean over an asymptotic lower bound.",
-        epilog=_COMPARE_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        about="Run policies in several settings on the same trials, and compare final regret: mean, median, 90 % and "
+        "99 % of trials, share of the baseline's, the paired difference to it with its 95 % interval, and the mean "
+        "over an asymptotic lower bound.",
+        examples=_COMPARE_HELP,
     )
     parser.add_argument(
         "--policy",
         action="append",
         metavar="ID[:NAME=VALUE,…]",
-        help="a policy; repeat for several (default: prucb-hp, recommended, ucb-per-user, oful, greedy)",
+        help=f"a policy; repeat for several (default: {', '.join(_POLICIES)})",
     )
     parser.add_argument(
         "--baseline", metavar="ID", help="what the others are compared with (default: the first policy)"
@@ -59,116 +53,74 @@ def add_compare(commands: Any) -> None:
     parser.add_argument(
         "--setting", action="append", metavar="NAME=VALUE,…", help="a setting of your own; repeat for several"
     )
-    parser.add_argument("--rounds", type=whole, default=5000, metavar="T", help="rounds (default: 5000)")
-    parser.add_argument("--trials", type=whole, default=200, metavar="N", help="trials of each (default: 200)")
-    parser.add_argument("--seed", type=whole, default=1, metavar="S", help="same seed, same result (default: 1)")
-    output = parser.add_argument_group("output")
-    output.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
-    output.add_argument("--output", metavar="FILE", help="keep the table: .parquet")
-    output.add_argument("--plot", metavar="FILE", help="draw it: .svg or .png")
-    parser.set_defaults(command=_compare)
+    add_whole(parser, "--rounds", 5000, "T", "rounds")
+    add_whole(parser, "--trials", 200, "N", "trials of each")
+    add_seed(parser)
+    add_outputs(
+        parser,
+        output=("keep the table: .parquet", (".parquet",)),
+        plot=("draw it: .svg or .png", (".svg", ".png")),
+    )
 
 
 def add_reproduce(commands: Any) -> None:
     """Add `pamo reproduce`."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "reproduce",
+        _reproduce,
         help="re-run the paper's studies and write a report with a verdict on each claim",
-        description="Re-run the paper's studies, judge its claims, and write report.html, summary.md and summary.json. "
+        about="Re-run the paper's studies, judge its claims, and write report.html, summary.md and summary.json. "
         "What is finished and unchanged is not run again; a run that is stopped loses at most the study in progress.",
-        epilog=_REPRODUCE_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=_REPRODUCE_HELP,
     )
     parser.add_argument("name", nargs="*", metavar="NAME", help="studies to run (default: all; --list names them)")
     parser.add_argument("--list", action="store_true", help="list the studies and stop")
     parser.add_argument("--quick", action="store_true", help="a small version of each, to see that it works")
     parser.add_argument("--trials", type=whole, metavar="N", help="trials of each (default: 100; confidence 10,000)")
-    parser.add_argument("--seed", type=whole, default=1, metavar="S", help="same seed, same result (default: 1)")
+    add_seed(parser)
     parser.add_argument(
         "--output", default="reports/paper", metavar="DIR", help="where to keep it all (default: reports/paper)"
     )
-    parser.set_defaults(command=_reproduce)
 
 
 def _compare(options: argparse.Namespace) -> int:
     from pamo.experiments.compare import compare, draw_comparison, parse_setting, text_of
     from pamo.experiments.figures import save_to
-    from pamo.experiments.suites import SUITES, run_suite
+    from pamo.experiments.suites import SUITES, asked, run_suite, text_of_asked, text_of_suite
 
-    check_target("--output", options.output, (".parquet",))
-    check_target("--plot", options.plot, (".svg", ".png"))
-    about = {"trials": options.trials, "seed": options.seed}
-    with tqdm(total=1.0, file=sys.stderr, leave=False, bar_format=_COMPARE_BAR) as bar:
-
-        def advance(share: float) -> None:
-            bar.update(min(share, 1.0 - bar.n))
-
-        own = bool(options.policy or options.setting or options.baseline)
-        if not own:
-            name = options.suite or "regret"
-            tables = run_suite(name, rounds=options.rounds, trials=options.trials, seed=options.seed, progress=advance)
-            table = next(iter(tables.values()))
-        else:
-            if options.suite is not None and options.suite not in SUITES:
-                raise unknown_name("suite", options.suite, SUITES)
+    check_targets(options)
+    size = {"rounds": options.rounds, "trials": options.trials, "seed": options.seed}
+    name = options.suite or "regret"
+    if name not in SUITES:
+        raise unknown_name("suite", name, SUITES)
+    own = bool(options.policy or options.setting or options.baseline)
+    with Bar("compare") as bar:
+        if own:
             settings = dict(parse_setting(text) for text in options.setting or [])
             if options.suite is not None or not settings:
-                settings = dict(SUITES[options.suite or "regret"][0].settings) | settings
+                settings = dict(SUITES[name][0].settings) | settings
             table = compare(
-                options.policy or ["prucb-hp", "recommended", "ucb-per-user", "oful", "greedy"],
-                settings,
-                baseline=options.baseline,
-                rounds=options.rounds,
-                trials=options.trials,
-                seed=options.seed,
-                progress=advance,
+                options.policy or _POLICIES, settings, baseline=options.baseline, **size, progress=bar.advance
             )
+        else:
+            tables = run_suite(name, **size, progress=bar.advance)
+            table = next(iter(tables.values()))
     baseline = options.baseline or table.distinct("policy")[0]
-    if not own:
-        _print_suite(name, tables, options)
-    elif options.format == "json":
-        _print_json({**about, "rounds": options.rounds, "baseline": baseline}, rows=_rows(table))
+    if own:
+        document: dict[str, Any] = {"settings": size | {"baseline": baseline}, "rows": list(table.rows())}
+        head = f"final regret; {options.rounds} rounds, {options.trials} trials, seed {options.seed}\n\n"
+        text = head + text_of(table, baseline)
     else:
-        print(f"final regret; {options.rounds} rounds, {options.trials} trials, seed {options.seed}\n")
-        print(text_of(table, baseline))
-    if options.output:
-        table.save(Path(options.output))
-        print(f"table: {options.output}", file=sys.stderr)
-    if options.plot:
-        print(f"figure: {save_to(draw_comparison(table, baseline), Path(options.plot))}", file=sys.stderr)
-    return 0
+        lines, keys = asked(tables), ("what", "seen", "most")
+        parts = {part: list(rows.rows()) for part, rows in tables.items()}
+        document = {"settings": size, "parts": parts, "asked": [dict(zip(keys, line, strict=True)) for line in lines]}
+        text = text_of_suite(name, tables, **size) + "\n\n" + text_of_asked(lines)
 
+    def draw(path: str) -> None:
+        save_to(draw_comparison(table, baseline), Path(path))
 
-def _print_suite(name: str, tables: Mapping[str, Table], options: argparse.Namespace) -> None:
-    """Print every part of a suite, and what was asked of the recommended policies."""
-    from pamo.experiments.compare import text_of
-    from pamo.experiments.suites import SUITES, asked, rounds_of, text_of_asked
-
-    lines = asked(tables)
-    if options.format == "json":
-        parts = {part: _rows(table) for part, table in tables.items()}
-        keys = ("what", "seen", "most")
-        about = {"trials": options.trials, "seed": options.seed, "rounds": options.rounds}
-        _print_json(about, parts=parts, asked=[dict(zip(keys, line, strict=True)) for line in lines])
-        return
-    for part in SUITES[name]:
-        rounds = rounds_of(part, options.rounds)
-        print(f"# {part.title}; regret after {rounds} rounds, {options.trials} trials, seed {options.seed}\n")
-        print(text_of(tables[part.name], part.policies[0]) + "\n")
-    print(text_of_asked(lines))
-
-
-def _rows(table: Table) -> list[dict[str, Any]]:
-    return [{name: _or_null(value) for name, value in row.items()} for row in table.rows()]
-
-
-def _print_json(about: Mapping[str, Any], **contents: Any) -> None:
-    print(json.dumps({"settings": about, **contents}, ensure_ascii=False, allow_nan=False))
-
-
-def _or_null(value: Any) -> Any:
-    """JSON has no NaN: what is not defined is null."""
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return deliver(options, document, text, kept="table", output=lambda path: table.save(Path(path)), plot=draw)
 
 
 def _reproduce(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from pamo.environments.base import Environment
 from pamo.environments.bounded import Bounded
 from pamo.environments.gaussian import Fixed, Gaussian, conflict, toy
 from pamo.environments.protocols import PROTOCOLS
-from pamo.environments.registry import REGISTRY, create, from_settings
+from pamo.environments.registry import REGISTRY, create, from_settings, playable
 
 __all__ = [
     "PROTOCOLS",
@@ -16,5 +16,6 @@ __all__ = [
     "conflict",
     "create",
     "from_settings",
+    "playable",
     "toy",
 ]

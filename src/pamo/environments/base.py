@@ -16,9 +16,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import typing
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from types import NoneType
+from typing import Any, ClassVar, Literal
 
 import numba
 import numpy as np
@@ -31,6 +34,41 @@ from pamo.errors import InputError, unknown_name
 
 MOST_CELLS = 2**36
 """The most numbers that one table of a trial may hold: beyond half a terabyte it is a slip of the keyboard."""
+
+
+def setting(default: Any, help: str, metavar: str = "N", *, least: float | None = None, derived: str = "") -> Any:
+    """Return a field of an environment: its default, what it is, and what may stand there. The command line reads it.
+
+    help, metavar: of its flag. least: the least number that it may be. derived: what a default of None comes to.
+    """
+    about = {"help": help, "metavar": metavar, "least": least, "derived": derived}
+    return dataclasses.field(default=default, metadata=about)
+
+
+def variance(default: float, of: str) -> Any:
+    """Return the field of a variance."""
+    return setting(default, f"variance of a {of} entry", "V", least=0)
+
+
+def kinds_of(cls: type[Environment]) -> dict[str, Any]:
+    """Return what each setting of an environment is: a type, or for a choice of words the tuple of them.
+
+    >>> kinds_of(Environment)["users"], kinds_of(Environment)["arms"]
+    (<class 'int'>, <class 'int'>)
+    """
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        with suppress(NameError):  # a type that is known to type checkers alone is no kind of ours
+            hints |= typing.get_type_hints(base)
+    kinds: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):
+        kind = hints.get(field.name)
+        parts = typing.get_args(kind)
+        if typing.get_origin(kind) is Literal:
+            kinds[field.name] = parts
+        else:
+            kinds[field.name] = parts[0] if NoneType in parts else kind
+    return kinds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,23 +86,18 @@ class Environment:
     instance: ClassVar[Any]
     draw: ClassVar[Any]
 
-    users: int = 2
-    block_size: int = 5
-    objectives: int = 3
-    arms: int | None = None
-    protocol: str = "random"
-    newcomers: int = 0
-    arrival: int = 1
+    users: int = setting(2, "users", least=1)
+    block_size: int = setting(5, "arms in an offer", least=1)
+    objectives: int = setting(3, "objectives of a reward", "D", least=1)
+    arms: int | None = setting(None, "arms", "K", least=1, derived="users × block size")
+    protocol: str = setting("random", "who is offered what: random blocks, rotate, or all arms to all", "KIND")
+    newcomers: int = setting(0, "users who come later", least=0)
+    arrival: int = setting(1, "the round they come in", "T", least=1)
 
     def __post_init__(self) -> None:
-        for name in ("users", "block_size", "objectives", "arms", "newcomers", "arrival"):
-            size, least = getattr(self, name), 0 if name == "newcomers" else 1
-            if size is None:
-                continue
-            if isinstance(size, bool) or not isinstance(size, int | np.integer):
-                raise InputError(f"expected {name} as a whole number, got {size!r}")
-            if size < least:
-                raise InputError(f"expected {name} to be at least {least}, got {size}")
+        kinds = kinds_of(type(self))
+        for field in dataclasses.fields(self):
+            self._check(field.name, kinds[field.name], field.metadata.get("least"))
         if self.newcomers >= self.users:
             raise InputError(f"expected fewer newcomers than the {self.users} users there are, got {self.newcomers}")
         if max(self.users * self.arm_count, self.arm_count * self.objectives) > MOST_CELLS:
@@ -84,6 +117,22 @@ class Environment:
                     f"expected a block of {self.block_size} arms for each of {self.users} users (at least "
                     f"{self.users * self.block_size} arms), got {self.arm_count}; give more arms, or protocol='all'"
                 )
+
+    def _check(self, name: str, kind: Any, least: float | None) -> None:
+        """Raise an error unless a setting is what its field says."""
+        value = getattr(self, name)
+        if isinstance(kind, tuple) and value not in kind:
+            *most, last = map(repr, kind)
+            raise InputError(f"expected {name} {', '.join(most)} or {last}, got {value!r}")
+        if value is None or least is None:
+            return
+        if kind is int:
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise InputError(f"expected {name} as a whole number, got {value!r}")
+            if value < least:
+                raise InputError(f"expected {name} to be at least {least}, got {value}")
+        elif not (math.isfinite(value) and value >= least):
+            raise InputError(f"expected {name} to be a finite number, {least} or more, got {value}")
 
     @property
     def arm_count(self) -> int:
@@ -107,12 +156,6 @@ class Environment:
         if not self.newcomers:
             del values["newcomers"], values["arrival"]
         return {"id": self.id} | values
-
-
-def check_variance(name: str, value: float) -> None:
-    """Raise an error unless the value can be a variance."""
-    if not (math.isfinite(value) and value >= 0):
-        raise InputError(f"expected {name} to be a finite number, 0 or more, got {value}")
 
 
 @cache

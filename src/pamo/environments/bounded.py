@@ -10,9 +10,8 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import count_of, kernel
-from pamo.environments.base import Environment, check_variance
-from pamo.environments.gaussian import check_preference, kind_of, write_preference
-from pamo.errors import InputError
+from pamo.environments.base import Environment, setting, variance
+from pamo.environments.gaussian import KINDS, PREFERENCES, write_preference
 from pamo.streams import Stream, beta, next_word, start, uniform
 
 LEAST_CONCENTRATION = 0.02
@@ -88,18 +87,10 @@ class Bounded(Environment):
     instance: ClassVar[Any] = _bounded_instance
     draw: ClassVar[Any] = _draw_bounded
 
-    preference: Literal["predefined", "random", "common"] = "predefined"
-    reward: Literal["beta", "bernoulli"] = "beta"
-    reward_variance: float = 0.01
-    preference_variance: float = 0.01
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_preference(self.preference)
-        check_variance("reward_variance", self.reward_variance)
-        check_variance("preference_variance", self.preference_variance)
-        if self.reward not in ("beta", "bernoulli"):
-            raise InputError(f"expected reward 'beta' or 'bernoulli', got {self.reward!r}")
+    preference: Literal["predefined", "random", "common"] = setting("predefined", PREFERENCES, "KIND")
+    reward: Literal["beta", "bernoulli"] = setting("beta", "rewards: beta or bernoulli", "KIND")
+    reward_variance: float = variance(0.01, "reward")
+    preference_variance: float = variance(0.01, "preference")
 
     def numbers(self) -> Floats:
         """A beta's variance, a preference entry's half-width, and three switches."""
@@ -107,7 +98,7 @@ class Bounded(Environment):
             [
                 self.reward_variance,
                 math.sqrt(3.0 * self.preference_variance),  # a uniform of half-width h has variance h²/3
-                kind_of(self.preference),
+                KINDS[self.preference],
                 float(self.reward == "bernoulli"),
                 LEAST_CONCENTRATION,
             ]

@@ -14,7 +14,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import count_of, kernel
-from pamo.environments.base import Environment, check_variance
+from pamo.environments.base import Environment, setting, variance
 from pamo.errors import InputError
 from pamo.streams import Stream, below, normals, uniform
 
@@ -31,7 +31,7 @@ def _random_instance(means: Floats, preferences: Floats, numbers: Floats, stream
 
 @kernel
 def write_preference(preferences: Floats, n: int, kind: float, stream: Stream, dims: Any) -> None:
-    """Write user n's mean preference, of the kind that `kind_of` numbers; user 0's comes before the others'."""
+    """Write user n's mean preference, of a kind of `KINDS`; user 0's comes before the others'."""
     objectives = count_of(dims)
     if kind == 2.0 and n > 0:
         for d in range(objectives):
@@ -92,6 +92,13 @@ def _draw(
     return float(expected + numbers[1] * length * along)
 
 
+PREFERENCES = (
+    "mean preferences: predefined, 2.0 on one objective and 0.5 on others; random, uniform on [0, 5]; common, alike"
+)
+KINDS = {"random": 0.0, "predefined": 1.0, "common": 2.0}
+"""The numbers by which `write_preference` knows the kinds of preferences."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Environment):
     """The environment of the paper's experiments: Gaussian rewards and preferences with random means.
@@ -113,20 +120,13 @@ class Gaussian(Environment):
     instance: ClassVar[Any] = _random_instance
     draw: ClassVar[Any] = _draw
 
-    preference: Literal["predefined", "random", "common"] = "predefined"
-    reward_variance: float = 0.01
-    preference_variance: float = 0.5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_preference(self.preference)
-        check_variance("reward_variance", self.reward_variance)
-        check_variance("preference_variance", self.preference_variance)
+    preference: Literal["predefined", "random", "common"] = setting("predefined", PREFERENCES, "KIND")
+    reward_variance: float = variance(0.01, "reward")
+    preference_variance: float = variance(0.5, "preference")
 
     def numbers(self) -> Floats:
         """σ of a reward entry, σ of a preference entry, and the kind of preferences."""
-        kind = kind_of(self.preference)
-        return np.array([math.sqrt(self.reward_variance), math.sqrt(self.preference_variance), kind])
+        return np.array([*_sigmas(self), KINDS[self.preference]])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,21 +148,14 @@ class Fixed(Environment):
 
     means: tuple[tuple[float, ...], ...]
     preferences: tuple[tuple[float, ...], ...]
-    reward_variance: float = 0.01
-    preference_variance: float = 0.5
+    reward_variance: float = variance(0.01, "reward")
+    preference_variance: float = variance(0.5, "preference")
 
     @classmethod
     def of(
-        cls,
-        *,
-        means: Any,
-        preferences: Any,
-        reward_variance: float = 0.01,
-        preference_variance: float = 0.5,
-        block_size: int | None = None,
-        protocol: str = "all",
+        cls, *, means: Any, preferences: Any, block_size: int | None = None, protocol: str = "all", **noise: Any
     ) -> Fixed:
-        """Build the environment from array-likes, its sizes read off them."""
+        """Build the environment from array-likes, its sizes read off them; noise: the two variances."""
         arms, users = _table(means, "means"), _table(preferences, "preferences")
         if arms.shape[1] != users.shape[1]:
             raise InputError(
@@ -176,14 +169,11 @@ class Fixed(Environment):
             protocol=protocol,
             means=tuple(map(tuple, arms.tolist())),
             preferences=tuple(map(tuple, users.tolist())),
-            reward_variance=reward_variance,
-            preference_variance=preference_variance,
+            **noise,
         )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_variance("reward_variance", self.reward_variance)
-        check_variance("preference_variance", self.preference_variance)
         for name, rows in (("means", self.arm_count), ("preferences", self.users)):
             shape = _table(getattr(self, name), name).shape
             if shape != (rows, self.objectives):
@@ -191,8 +181,7 @@ class Fixed(Environment):
 
     def numbers(self) -> Floats:
         """The two σ, and then the means and preferences in a row."""
-        sigmas = [math.sqrt(self.reward_variance), math.sqrt(self.preference_variance)]
-        return np.concatenate([sigmas, np.ravel(self.means), np.ravel(self.preferences)])
+        return np.concatenate([_sigmas(self), np.ravel(self.means), np.ravel(self.preferences)])
 
 
 def toy() -> Fixed:
@@ -216,18 +205,8 @@ def conflict(*, preference_variance: float = 0.0) -> Fixed:
     return Fixed.of(means=axes, preferences=axes, reward_variance=0.0, preference_variance=preference_variance)
 
 
-_KINDS = {"random": 0.0, "predefined": 1.0, "common": 2.0}
-
-
-def check_preference(preference: str) -> None:
-    """Raise an error unless there are preferences of this kind."""
-    if preference not in _KINDS:
-        raise InputError(f"expected preference 'predefined', 'random' or 'common', got {preference!r}")
-
-
-def kind_of(preference: str) -> float:
-    """Return the number by which `write_preference` knows a kind of preferences."""
-    return _KINDS[preference]
+def _sigmas(noisy: Gaussian | Fixed) -> list[float]:
+    return [math.sqrt(noisy.reward_variance), math.sqrt(noisy.preference_variance)]
 
 
 def _table(values: Any, name: str) -> Floats:

@@ -26,14 +26,23 @@ def create(name: str, **settings: Any) -> Environment:
     for setting in settings:
         if setting not in known:
             raise InputError(f"the {name} environment has no setting {setting!r}; it takes: {', '.join(known)}")
-    missing = [
-        field.name
-        for field in dataclasses.fields(cls)
-        if field.default is dataclasses.MISSING and field.name not in settings
-    ]
+    missing = [needed for needed in _needed(cls) if needed not in settings]
     if missing:
         raise InputError(f"the {name} environment needs {' and '.join(missing)}: give them from Python")
     return cls(**settings)
+
+
+def playable() -> dict[str, type[Environment]]:
+    """Return the environments, by id, whose settings all have defaults: those that a command line can name.
+
+    >>> list(playable())
+    ['gaussian', 'bounded']
+    """
+    return {name: cls for name, cls in REGISTRY.items() if not _needed(cls)}
+
+
+def _needed(cls: type[Environment]) -> list[str]:
+    return [field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING]
 
 
 def from_settings(settings: dict[str, Any]) -> Environment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from pamo import environments
 from pamo.arrays import Floats
 from pamo.environments import Environment
 from pamo.errors import InputError, unknown_name
-from pamo.experiments.figures import panels
+from pamo.experiments.figures import label, panels
 from pamo.experiments.instances import mean_lower_bound
-from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table
+from pamo.progress import Progress, unseen
 from pamo.simulation import PolicyResult, simulate, summarize
 from pamo.simulation.plot import styles_for
 
@@ -31,16 +32,16 @@ def parse_setting(text: str) -> tuple[str, Environment]:
         key, equals, value = part.partition("=")
         if not equals:
             raise InputError(f"expected a setting as name=value,name=value, got {part!r} in {text!r}")
-        name = key.strip().replace("-", "_")
-        try:
-            values[name] = int(value)
-        except ValueError:
-            try:
-                values[name] = float(value)
-            except ValueError:
-                values[name] = value.strip()
+        values[key.strip().replace("-", "_")] = _value(value.strip())
     kind = values.pop("environment", "gaussian")
     return text, environments.create(str(kind), **values)
+
+
+def _value(text: str) -> int | float | str:
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def compare(
@@ -51,7 +52,7 @@ def compare(
     rounds: int = 5000,
     trials: int = 200,
     seed: int = 1,
-    progress: Progress = lambda share: None,
+    progress: Progress = unseen,
 ) -> Table:
     """Run every policy in every setting, on the same trials, and return a row for each pair.
 
@@ -85,26 +86,14 @@ def compare(
         for policy, regret in regrets.items():
             values = regret[:, -1]
             mean, _, low, high = summarize(values)
-            median, p90, p99 = np.quantile(values, [0.5, 0.9, 0.99]).tolist()
-            difference, _, difference_low, difference_high = summarize(values - reference)
+            apart = summarize(values - reference)
             rows.append(
-                {
-                    "setting": setting,
-                    "policy": policy,
-                    "mean": mean,
-                    "low": low,
-                    "high": high,
-                    "median": median,
-                    "p90": p90,
-                    "p99": p99,
-                    "share": mean / reference.mean() if reference.any() else float("nan"),
-                    "difference": difference,
-                    "difference_low": difference_low,
-                    "difference_high": difference_high,
-                    "over_bound": mean / bound if bound else float("nan"),
-                    "growth": _growth(regret),
-                    "linear": linear_trials(regret, rounds) if len(marks) == 4 else 0,
-                }
+                {"setting": setting, "policy": policy, "mean": mean, "low": low, "high": high}
+                | dict(zip(("median", "p90", "p99"), np.quantile(values, [0.5, 0.9, 0.99]).tolist(), strict=True))
+                | {"share": mean / reference.mean() if reference.any() else math.nan}
+                | {"difference": apart.mean, "difference_low": apart.low, "difference_high": apart.high}
+                | {"over_bound": mean / bound if bound else math.nan, "growth": _growth(regret)}
+                | {"linear": linear_trials(regret, rounds) if len(marks) == 4 else 0}
             )
         progress(environment.users / sum(each.users for each in settings.values()))
     return Table.from_rows(rows)
@@ -120,7 +109,7 @@ def _counted(outcome: PolicyResult, environment: Environment) -> Floats:
 def _growth(regret: Floats) -> float:
     """Return by how much the mean regret grows in the second half, over what it was at half-time."""
     half = float(regret[:, -2].mean()) if regret.shape[1] > 1 else 0.0
-    return float(regret[:, -1].mean()) / half - 1.0 if half > 0.0 else float("nan")
+    return float(regret[:, -1].mean()) / half - 1.0 if half > 0.0 else math.nan
 
 
 def linear_trials(regret: Floats, rounds: int) -> int:
@@ -195,6 +184,5 @@ def draw_comparison(table: Table, baseline: str) -> Any:
         each.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         each.xaxis.set_minor_formatter(NullFormatter())
         each.set_yticks(range(len(rows)), [row["policy"] for row in rows], fontsize=8.5)
-        each.set_title(setting, fontsize=9, loc="left")
-        each.set_xlabel(f"regret over {baseline}'s mean (dot: mean, line: median to 99 %)", fontsize=7.5)
+        label(each, setting, f"regret over {baseline}'s mean (dot: mean, line: median to 99 %)", size=7.5)
     return figure

@@ -27,8 +27,7 @@ from pamo.theory.variance import (
     REWARDS,
     information,
     noise_limit,
-    write_box_bonuses,
-    write_ellipsoid_bonuses,
+    write_bonuses,
     write_stated_box,
 )
 from pamo.theory.variance import STATED as STATED_SHARE
@@ -253,7 +252,7 @@ def _watch_trials(
                         distance += away * learned.gram[n, d, e]
                 seen.worst_radius[row] = max(seen.worst_radius[row], math.sqrt(max(distance, 0.0)) / radius)
                 seen.worst_noise[row] = max(seen.worst_noise[row], noise_of[n] / noise)
-                write_ellipsoid_bonuses(
+                write_bonuses(
                     value[HIDDEN],
                     reward_bonus,
                     bonus[HIDDEN],
@@ -263,6 +262,7 @@ def _watch_trials(
                     learned.center[n],
                     learned.inverse_gram[n],
                     radius,
+                    no_half,
                     rules.delta,
                     pairs,
                     REWARDS * rules.failure,
@@ -281,7 +281,7 @@ def _watch_trials(
                 )
                 for kind in (ASKED, KNOWN):
                     asked = kind == ASKED
-                    write_box_bonuses(
+                    write_bonuses(
                         value[kind],
                         reward_bonus,
                         bonus[kind],
@@ -289,6 +289,8 @@ def _watch_trials(
                         learned.means,
                         learned.covariances,
                         center if asked else truth[n],
+                        learned.inverse_gram[n],
+                        0.0,
                         half if asked else no_half,
                         rules.delta if asked else np.inf,
                         pairs,

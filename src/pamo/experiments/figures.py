@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pamo.experiments.grid import curve
-from pamo.experiments.tables import Tables
-from pamo.simulation.plot import require_matplotlib, styles_for
+from pamo.experiments.tables import Table, Tables
+from pamo.simulation.plot import Style, draw_band, require_matplotlib, styles_for, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WIDTH = 9.0
 """Inches: what fits a page, and a screen at 100 dpi."""
 
-INK, GRID = "#222222", "#dddddd"
+INK = "#222222"
 
 
 def panels(count: int, *, columns: int = 3, height: float = 2.7, legend: float = 0.55) -> tuple[Any, list[Axes]]:
@@ -31,18 +31,35 @@ def panels(count: int, *, columns: int = 3, height: float = 2.7, legend: float =
     axes = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
     for each in axes:
         tidy(each)
+        each.tick_params(labelsize=8, color=INK)
     return figure, axes
 
 
-def tidy(axes: Axes) -> None:
-    """Give axes the common look."""
-    axes.grid(visible=True, color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=8, color=INK)
+def label(axes: Axes, title: str = "", x: str = "", y: str = "", *, size: float = 8.5) -> None:
+    """Write a panel's title and the labels of its axes, as far as they are given; size: of the labels, in points."""
+    if title:
+        axes.set_title(title, fontsize=9, loc="left")
+    if x:
+        axes.set_xlabel(x, fontsize=size)
+    if y:
+        axes.set_ylabel(y, fontsize=size)
 
 
-def legend_above(figure: Any, names: Sequence[str], styles: Sequence[tuple[str, Any]], *, columns: int = 8) -> None:
+def log_rounds(axes: Axes, last: float, *, first: int = 1) -> None:
+    """Give rounds a logarithmic axis with a tick at each power of ten."""
+    decades = [tick for tick in (1, 10, 100, 1000, 10_000) if first <= tick <= last]
+    axes.set_xscale("log")
+    axes.set_xticks(decades, [f"{tick:,}" for tick in decades])
+    axes.minorticks_off()
+
+
+def write_at(axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
+    """Write a text beside a point, moved by so many points of the page."""
+    placed: dict[str, Any] = {"fontsize": 8, "va": "center", "textcoords": "offset points"} | look
+    axes.annotate(text, at, xytext=offset, **placed)
+
+
+def legend_above(figure: Any, names: Sequence[str], styles: Sequence[Style], *, columns: int = 8) -> None:
     """Write the legend into the room above the panels, a line sample and a name each."""
     from matplotlib.lines import Line2D
 
@@ -64,7 +81,6 @@ def draw_curves(
     cells: Sequence[str],
     policies: Sequence[str],
     *,
-    titles: Callable[[str], str] = str,
     trials: int | None = None,
     columns: int = 3,
     log: bool = False,
@@ -75,45 +91,45 @@ def draw_curves(
     for each, cell in zip(axes, cells, strict=True):
         for policy, style in styles.items():
             draw_curve(each, tables, cell, policy, style, trials=trials)
-        each.set_title(titles(cell), fontsize=8.5, loc="left")
         if log:
             each.set_xscale("log")
             each.set_yscale("log")
         else:
             each.set_xlim(left=0)
             each.set_ylim(bottom=0)
-        each.set_xlabel("round t", fontsize=8.5)
-        each.set_ylabel("regret, all users", fontsize=8.5)
+        each.set_title(cell, fontsize=8.5, loc="left")
+        label(each, x="round t", y="regret, all users")
     legend_above(figure, policies, list(styles.values()))
     return figure
 
 
-def draw_curve(
-    axes: Axes, tables: Tables, cell: str, policy: str, style: tuple[str, Any], *, trials: int | None = None
-) -> None:
+def draw_curve(axes: Axes, tables: Tables, cell: str, policy: str, style: Style, *, trials: int | None = None) -> None:
     """Draw one policy's mean curve and band."""
-    rows = curve(tables, cell, policy, trials)
-    colour, line = style
-    axes.fill_between(rows["round"], rows["low"], rows["high"], color=colour, alpha=0.18, linewidth=0)
-    axes.plot(
-        rows["round"], rows["mean"], color=colour, linestyle=line, linewidth=1.5, zorder=2.0 if line == "-" else 2.1
-    )
+    draw_rows(axes, curve(tables, cell, policy, trials), "round", style, linewidth=1.5)
+
+
+def draw_rows(axes: Axes, rows: Table, x: str, style: Style, **look: Any) -> None:
+    """Draw a table's `mean` with the band from `low` to `high` against its column x."""
+    draw_band(axes, rows[x], rows["mean"], rows["low"], rows["high"], style, **look)
 
 
 def draw_bars(
-    axes: Axes, names: Sequence[str], means: Sequence[float], lows: Sequence[float], highs: Sequence[float], **look: Any
+    axes: Axes,
+    names: Sequence[str],
+    intervals: Sequence[tuple[float, float, float]],
+    *,
+    colours: Sequence[str],
+    form: str = "{:,.0f}",
 ) -> None:
-    """Draw horizontal bars with their 95 % intervals, the first on top, the value written at its end."""
+    """Draw horizontal bars with their 95 % intervals (mean, low, high), the first on top, the mean at its end."""
+    means, lows, highs = zip(*intervals, strict=True)
     places = np.arange(len(names))[::-1]
-    colours = look.pop("colours", ["#0072B2"] * len(names))
-    axes.barh(places, means, color=colours, height=0.62)
+    axes.barh(places, means, color=list(colours), height=0.62)
     errors = [np.subtract(means, lows), np.subtract(highs, means)]
     axes.errorbar(means, places, xerr=errors, fmt="none", ecolor=INK, elinewidth=1, capsize=2)
     reach = max(*highs, *means)
     for place, mean, high in zip(places, means, highs, strict=True):
-        axes.text(
-            max(mean, high) + 0.015 * reach, place, look.get("form", "{:,.0f}").format(mean), va="center", fontsize=8
-        )
+        axes.text(max(mean, high) + 0.015 * reach, place, form.format(mean), va="center", fontsize=8)
     axes.set_yticks(places, names, fontsize=8.5)
     axes.set_xlim(0, reach * 1.16)
     axes.grid(visible=False, axis="y")

@@ -3,85 +3,55 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pamo import environments
 from pamo.arrays import Floats
-from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table, Tables
-from pamo.simulation import simulate, summarize
+from pamo.progress import Progress
+from pamo.simulation import Summary, simulate, summarize
+from pamo.simulation.result import band_of
 
 PAPER_TRIALS = 10
 """The number of trials in the paper's figures; ours show these and, for the tight band, all."""
 
 
-def run_grid(
-    cells: Sequence[Mapping[str, Any]],
-    *,
-    rounds: int,
-    trials: int,
-    seed: int,
-    progress: Progress,
-    checkpoints: int = 100,
-) -> Tables:
-    """Simulate each cell, {"cell": name, "environment": settings, "policies": […]}, on the same trials.
+def run_grid(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
+    """Simulate every cell, {"cell": name, "environment": settings, "policies": […]}, on the same trials.
 
-    Returns `curves` (cell, policy, trials, round, mean, low, high: for all trials and for the first ten) and
-    `finals` (cell, policy, trial, regret, half: the regret at the end and half-way).
+    settings: `cells`, `rounds` and `trials`. Returns `curves` (cell, policy, trials, round, mean, low, high: for all
+    trials and for the first ten) and `finals` (cell, policy, trial, regret, half: the regret at the end and half-way).
     """
     curves: list[Table] = []
     finals: list[Table] = []
-    works = [len(cell["policies"]) * _users(cell) for cell in cells]
+    cells, rounds, trials = settings["cells"], settings["rounds"], settings["trials"]
+    works = [len(cell["policies"]) * int(cell["environment"].get("users", 1)) for cell in cells]
     for cell, work in zip(cells, works, strict=True):
         environment = environments.from_settings(dict(cell["environment"]))
-        length = int(cell.get("rounds", rounds))
-        result = simulate(
-            cell["policies"], environment, rounds=length, trials=trials, seed=seed, checkpoints=checkpoints
-        )
+        result = simulate(cell["policies"], environment, rounds=rounds, trials=trials, seed=seed)
         for policy, outcome in zip(cell["policies"], result.values(), strict=True):
             regret, marks = outcome.regret, outcome.rounds
+            here = {"cell": cell["cell"], "policy": policy}
             for count in sorted({min(PAPER_TRIALS, trials), trials}):
-                mean, low, high = _band(regret[:count])
-                curves.append(
-                    Table(
-                        {
-                            "cell": [cell["cell"]] * len(marks),
-                            "policy": [policy] * len(marks),
-                            "trials": [count] * len(marks),
-                            "round": marks,
-                            "mean": mean,
-                            "low": low,
-                            "high": high,
-                        }
-                    )
-                )
-            half = int(np.searchsorted(marks, length / 2))
-            finals.append(
-                Table(
-                    {
-                        "cell": [cell["cell"]] * trials,
-                        "policy": [policy] * trials,
-                        "trial": np.arange(trials),
-                        "regret": regret[:, -1],
-                        "half": regret[:, half],
-                    }
-                )
-            )
+                mean, low, high = band_of(regret[:count])
+                curves.append(Table(here | {"trials": count, "round": marks, "mean": mean, "low": low, "high": high}))
+            half = regret[:, int(np.searchsorted(marks, rounds / 2))]
+            finals.append(Table(here | {"trial": np.arange(trials), "regret": regret[:, -1], "half": half}))
         progress(work / sum(works))
-    return {"curves": stack(curves), "finals": stack(finals)}
-
-
-def stack(tables: Sequence[Table]) -> Table:
-    """Return the tables' rows one after the other."""
-    return Table({name: np.concatenate([table[name] for table in tables]) for name in tables[0].columns})
+    return {"curves": Table.stack(curves), "finals": Table.stack(finals)}
 
 
 def final(tables: Tables, cell: str, policy: str) -> Floats:
     """Return the final regrets of a policy in a cell, a trial each."""
     return tables["finals"].where(cell=cell, policy=policy)["regret"]
+
+
+def mean_final(tables: Tables, cell: str, policy: str) -> float:
+    """Return the mean of a policy's final regrets in a cell."""
+    return float(final(tables, cell, policy).mean())
 
 
 def curve(tables: Tables, cell: str, policy: str, trials: int | None = None) -> Table:
@@ -90,16 +60,15 @@ def curve(tables: Tables, cell: str, policy: str, trials: int | None = None) -> 
     return rows.where(trials=max(rows["trials"]) if trials is None else trials)
 
 
-def paired(tables: Tables, cell: str, policy: str, other: str) -> tuple[float, float, float]:
+def paired(tables: Tables, cell: str, policy: str, other: str) -> Summary:
     """Return the mean of policy − other over the trials that both met, with its 95 % interval."""
-    mean, _, low, high = summarize(final(tables, cell, policy) - final(tables, cell, other))
-    return mean, low, high
+    return summarize(final(tables, cell, policy) - final(tables, cell, other))
 
 
 def beats(tables: Tables, cell: str, policy: str, other: str) -> bool:
     """Tell whether the policy's regret is lower, the whole 95 % interval of the paired difference below zero."""
-    mean, _, high = paired(tables, cell, policy, other)
-    return high < 0.0 if math.isfinite(high) else mean < 0.0
+    difference = paired(tables, cell, policy, other)
+    return (difference.high if math.isfinite(difference.high) else difference.mean) < 0.0
 
 
 def exponent(tables: Tables, cell: str, policy: str) -> float:
@@ -122,14 +91,3 @@ def slopes(tables: Tables, cell: str, policy: str, rounds: int) -> Floats:
     rows = tables["finals"].where(cell=cell, policy=policy)
     result: Floats = (rows["regret"] - rows["half"]) / (rounds - rounds / 2)
     return result
-
-
-def _band(values: Floats) -> tuple[Floats, Floats, Floats]:
-    summaries = [summarize(column) for column in values.T]
-    mean = np.array([summary.mean for summary in summaries])
-    low, high = (np.array([getattr(summary, name) for summary in summaries]) for name in ("low", "high"))
-    return mean, np.where(np.isnan(low), mean, low), np.where(np.isnan(high), mean, high)
-
-
-def _users(cell: Mapping[str, Any]) -> int:
-    return int(cell["environment"].get("users", 1))

@@ -17,12 +17,13 @@ from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
 from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, biases, common_to, preferences
-from pamo.experiments.figures import legend_above, panels
+from pamo.experiments.figures import label, legend_above, panels
 from pamo.experiments.ratings_file import Ratings
-from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table
+from pamo.progress import Progress, unseen
 from pamo.sharing import BIAS_RIDGE, NOISE, PLAIN, RIDGE, Population
-from pamo.simulation import summarize
+from pamo.simulation import Summary, summarize
+from pamo.simulation.plot import AMBER, BLACK, BLUE, DASHED, DOTTED, GREEN, GREY, MIXED, VERMILION, Style, draw_line
 from pamo.statistics import UserStatistics
 from pamo.streams import ENVIRONMENT, Stream, shuffle, stream_for
 
@@ -31,22 +32,24 @@ BASELINE = "shared, fitted weights"
 EQUAL, EVERYBODY = "equal weights", "everybody's weights"
 """Two yardsticks that know nothing of the user: 1/D on each objective, and the mean of the fitted prior."""
 
-_BLUE, _VERMILION, _GREEN, _BLACK, _GREY, _AMBER = "#0072B2", "#D55E00", "#009E73", "#000000", "#777777", "#E69F00"
-_DASHED, _DOTTED, _MIXED = (0, (5, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1))
-STYLES: Mapping[str, tuple[str, Any]] = {
-    EQUAL: (_GREY, _DOTTED),
-    EVERYBODY: (_GREY, "-"),
-    "own, paper's weights": (_AMBER, "-"),
-    "own, plain weights": (_GREEN, "-"),
-    "shared, paper's weights": (_VERMILION, "-"),
-    "shared, paper's weights, bias": (_VERMILION, _DASHED),
-    "shared, plain weights": (_BLUE, "-"),
-    "shared, plain weights, bias": (_BLUE, _DASHED),
-    BASELINE: (_BLACK, "-"),
-    f"{BASELINE}, bias": (_BLACK, _DASHED),
-    f"{BASELINE}, non-negative": (_BLACK, _MIXED),
+STYLES: Mapping[str, Style] = {
+    EQUAL: (GREY, DOTTED),
+    EVERYBODY: (GREY, "-"),
+    "own, paper's weights": (AMBER, "-"),
+    "own, plain weights": (GREEN, "-"),
+    "shared, paper's weights": (VERMILION, "-"),
+    "shared, paper's weights, bias": (VERMILION, DASHED),
+    "shared, plain weights": (BLUE, "-"),
+    "shared, plain weights, bias": (BLUE, DASHED),
+    BASELINE: (BLACK, "-"),
+    f"{BASELINE}, bias": (BLACK, DASHED),
+    f"{BASELINE}, non-negative": (BLACK, MIXED),
 }
 """Each way's colour and line: a colour for the weights, broken where there is a bias."""
+
+
+FITTED = ("elasticity", "preference_variance", "noise", "bias_variance")
+"""What is fitted of the prior: φ, τ², σ² and the variance of the bias."""
 
 
 class Judged(NamedTuple):
@@ -54,8 +57,8 @@ class Judged(NamedTuple):
 
     squares: Floats
     ordered: Floats
-    fitted: tuple[float, float, float, float]
-    """φ, τ², σ² and the bias's variance; NaN where there is none."""
+    fitted: tuple[float, ...]
+    """The numbers of `FITTED`; NaN where there is none."""
 
 
 def ways(objectives: int) -> dict[str, Estimate]:
@@ -124,7 +127,7 @@ def measure(
     splits: int = 5,
     seed: int = 1,
     same_users: bool = False,
-    progress: Progress = lambda share: None,
+    progress: Progress = unseen,
 ) -> Table:
     """Return a row for each number of ratings to learn from and each way of estimating.
 
@@ -191,9 +194,7 @@ def _one_split(ratings: Ratings, chosen: Ints, size: int, seed: int, split: int)
     return found
 
 
-def _estimated(
-    users: UserStatistics, name: str, estimate: Estimate
-) -> tuple[Floats, Floats, tuple[float, float, float, float]]:
+def _estimated(users: UserStatistics, name: str, estimate: Estimate) -> tuple[Floats, Floats, tuple[float, ...]]:
     """Return every user's ĉ and bias, and what the prior was fitted to be."""
     count, objectives = len(users.rounds), users.objectives
     none = np.zeros(count)
@@ -206,11 +207,11 @@ def _estimated(
         known = np.full((count, objectives), 1.0 / objectives)
     elif name == EVERYBODY:
         known = np.broadcast_to(common_to(users, ways(objectives)[BASELINE]).mean, (count, objectives))
-    return preferences(users, estimate, known), none, (math.nan,) * 4
+    return preferences(users, estimate, known), none, (math.nan,) * len(FITTED)
 
 
-def _numbers_of(common: Population) -> tuple[float, float, float, float]:
-    """Return φ, τ², σ² and the variance of the bias."""
+def _numbers_of(common: Population) -> tuple[float, ...]:
+    """Return the numbers of `FITTED`."""
     numbers = common.numbers
     noise = float(numbers[NOISE])
     bias = noise / float(numbers[BIAS_RIDGE]) if numbers[BIAS_RIDGE] > 0.0 else math.nan
@@ -224,11 +225,11 @@ def _rows(judged: Mapping[str, Sequence[Judged]], size: int, others: Ints, scale
     ordered = {name: _mean_of_given([each.ordered for each in several]) for name, several in judged.items()}
     rows = []
     for name, several in judged.items():
-        phi, preference_variance, noise, bias_variance = np.mean([each.fitted for each in several], axis=0).tolist()
+        fitted = np.mean([each.fitted for each in several], axis=0).tolist()
         low, difference, high = root_difference(squares[name], squares[BASELINE])
         paired = ordered[name] - ordered[BASELINE]
         paired = paired[~np.isnan(paired)]
-        apart = summarize(paired) if len(paired) else None
+        apart = summarize(paired) if len(paired) else Summary(*[math.nan] * 4)
         rows.append(
             {
                 "training": size,
@@ -240,15 +241,12 @@ def _rows(judged: Mapping[str, Sequence[Judged]], size: int, others: Ints, scale
                 "difference": difference,
                 "difference_low": low,
                 "difference_high": high,
-                "ordered": float(np.nanmean(ordered[name])) if apart else math.nan,
-                "ordered_difference": apart.mean if apart else math.nan,
-                "ordered_low": apart.low if apart else math.nan,
-                "ordered_high": apart.high if apart else math.nan,
-                "elasticity": phi,
-                "preference_variance": preference_variance,
-                "noise": noise,
-                "bias_variance": bias_variance,
+                "ordered": float(np.nanmean(ordered[name])) if len(paired) else math.nan,
+                "ordered_difference": apart.mean,
+                "ordered_low": apart.low,
+                "ordered_high": apart.high,
             }
+            | dict(zip(FITTED, fitted, strict=True))
         )
     return rows
 
@@ -290,32 +288,26 @@ def text_of(table: Table) -> str:
             f"{'φ':>6}{'τ²':>8}{'σ²':>8}{'bias':>8}",
         ]
         for row in rows:
-            error, order = (
-                _interval(row, "difference", "difference_low", "difference_high", 1.0, ".4f"),
-                _interval(row, "ordered_difference", "ordered_low", "ordered_high", 100.0, ".2f"),
-            )
-            fitted = "".join(
-                f"{'–' if math.isnan(row[name]) else format(row[name], form):>{room}}"
-                for name, form, room in (
-                    ("elasticity", ".2f", 6),
-                    ("preference_variance", ".4f", 8),
-                    ("noise", ".4f", 8),
-                    ("bias_variance", ".4f", 8),
-                )
-            )
-            share = "–" if math.isnan(row["ordered"]) else f"{row['ordered']:.2%}"
+            error = _interval(row, ("difference", "difference_low", "difference_high"), 1.0, ".4f")
+            order = _interval(row, ("ordered_difference", "ordered_low", "ordered_high"), 100.0, ".2f")
+            numbers = (("elasticity", ".2f", 6), *((name, ".4f", 8) for name in FITTED[1:]))
+            fitted = "".join(f"{_given(row[name], form):>{room}}" for name, form, room in numbers)
             lines.append(
-                f"  {row['way']:<{wide}}{row['rmse']:>7.4f}{row['pooled']:>8.4f}   {error:<29}{share:>8}   {order:<25}"
-                f"{fitted}"
+                f"  {row['way']:<{wide}}{row['rmse']:>7.4f}{row['pooled']:>8.4f}   {error:<29}"
+                f"{_given(row['ordered'], '.2%'):>8}   {order:<25}{fitted}"
             )
         lines.append("")
     return "\n".join(lines).rstrip()
 
 
-def _interval(row: Mapping[str, Any], middle: str, low: str, high: str, factor: float, form: str) -> str:
-    if row["way"] == BASELINE or math.isnan(row[middle]):
+def _given(value: float, form: str) -> str:
+    return "–" if math.isnan(value) else format(value, form)
+
+
+def _interval(row: Mapping[str, Any], names: tuple[str, str, str], factor: float, form: str) -> str:
+    if row["way"] == BASELINE or math.isnan(row[names[0]]):
         return "–"
-    value, least, most = (format(factor * row[name], f"+{form}") for name in (middle, low, high))
+    value, least, most = (format(factor * row[name], f"+{form}") for name in names)
     return f"{value} ({least} … {most})"
 
 
@@ -328,14 +320,10 @@ def draw_ratings(table: Table) -> Any:
         (axes[1], "ordered", 100.0, "pairs of items in the right order, % (higher is better)"),
     ):
         for name in names:
-            colour, line = STYLES[name]
-            rows = table.where(way=name)
-            above = 2.0 if line == "-" else 2.1  # a broken line above a solid one lets both be seen
-            values = factor * rows[column]
-            each.plot(range(len(sizes)), values, color=colour, linestyle=line, linewidth=1.6, marker=".", zorder=above)
+            values = factor * table.where(way=name)[column]
+            draw_line(each, range(len(sizes)), values, STYLES[name], linewidth=1.6, marker=".")
         users = [table.where(training=size)["users"][0] for size in sizes]
         each.set_xticks(range(len(sizes)), [f"{size}\n{n:,} users" for size, n in zip(sizes, users, strict=True)])
-        each.set_xlabel("ratings of a user learned from", fontsize=8.5)
-        each.set_title(title, fontsize=9, loc="left")
+        label(each, title, "ratings of a user learned from")
     legend_above(figure, names, [STYLES[name] for name in names], columns=4)
     return figure

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.arrays import Floats, Ints
-from pamo.errors import InputError, ResultFileError, unknown_name
-from pamo.simulation.files import require_pyarrow
+from pamo.errors import InputError, unknown_name
+from pamo.simulation.files import readable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,11 +45,8 @@ class Ratings:
         '2 rows without an overall score and 1 row without one of the objectives left out'
         """
         lacking = {"overall": "an overall score", "objective": "one of the objectives", "user": "a user"}
-        said = [
-            f"{count:,} row{'s' if count > 1 else ''} without {lacking[what]}"
-            for what, count in self.dropped.items()
-            if count
-        ]
+        counts = {lacking[what]: count for what, count in self.dropped.items() if count}
+        said = [f"{count:,} row{'s' if count > 1 else ''} without {what}" for what, count in counts.items()]
         return f"{' and '.join(said)} left out" if said else ""
 
 
@@ -96,24 +93,16 @@ def read_ratings(
     objectives, overall, user: names of its columns. low, high: what becomes 0 and what becomes 1, in all of them; by
     default each column's own least and greatest. A row that lacks any of its values is left out, and counted.
     """
-    pyarrow, parquet = require_pyarrow("reading ratings")
     names = [*objectives, overall]
     if not objectives or len({*names, user}) < len(names) + 1:
         raise InputError(f"expected at least one objective and each column once, got {', '.join([*names, user])}")
     source = Path(path)
-    if not source.is_file():
-        raise ResultFileError(f"{source} is not a file; expected ratings as Parquet, a row a rating")
-    try:
+    with readable(source, "ratings as Parquet, a row a rating", "reading ratings") as (pyarrow, parquet):
         known = parquet.read_schema(source).names
         for name in [*names, user]:
             if name not in known:
                 raise unknown_name(f"column of {source.name}", name, known)
         table = parquet.read_table(source, columns=[*names, user])
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise ResultFileError(
-            f"{source} cannot be read as Parquet: it was cut short, or is no Parquet ({reason})"
-        ) from error
     columns = {name: _numbers(table[name], name, pyarrow) for name in names}
     indices = table[user].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     no_overall = np.isnan(columns[overall])

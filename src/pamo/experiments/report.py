@@ -15,6 +15,7 @@ from typing import Any
 from pamo._version import __version__
 from pamo.errors import PamoError
 from pamo.experiments.study import Verdict
+from pamo.plain import to_json
 
 Record = Mapping[str, Any]
 
@@ -27,56 +28,21 @@ _INTRODUCTION = (
     "marked “ours” are not in the paper: they test what it leaves out."
 )
 
-_STYLE = """
-:root { color-scheme: light dark; --page: #ffffff; --ink: #1d2127; --soft: #5a6270; --line: #d9dde3; --card: #f5f7f9;
-  --yes: #0b6b3a; --partly: #8a5a00; --no: #a8201a; --link: #0b57a4; }
-@media (prefers-color-scheme: dark) { :root { --page: #14171b; --ink: #e8eaed; --soft: #a3abb8; --line: #353b44;
-  --card: #1d2127; --yes: #5fd08d; --partly: #f0b34a; --no: #ff8b82; --link: #8ab8ff; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 62rem; background: var(--page); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .5rem; }
-h2 { font-size: 1.3rem; margin: 3rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-h3 { font-size: 1.02rem; margin: 1.6rem 0 .3rem; }
-a { color: var(--link); }
-.soft { color: var(--soft); font-size: .92rem; }
-.verdict { font-weight: 650; white-space: nowrap; }
-.yes { color: var(--yes); } .partly { color: var(--partly); } .no { color: var(--no); }
-.claim { background: var(--card); border-left: 4px solid currentColor; border-radius: 4px; margin: .9rem 0;
-  padding: .7rem 1rem; }
-.claim > * { color: var(--ink); margin: .25rem 0; }
-.claim .verdict.yes { color: var(--yes); } .claim .verdict.partly { color: var(--partly); }
-.claim .verdict.no { color: var(--no); }
-.claim .soft { color: var(--soft); }
-.tag { border: 1px solid var(--line); border-radius: 3px; color: var(--soft); font-size: .8rem; padding: 0 .35rem; }
-figure { margin: 1.5rem 0; }
-figcaption { font-weight: 600; margin-bottom: .4rem; }
-.wide { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; }
-.plot { background: #ffffff; }
-.plot img { display: block; width: 100%; min-width: 44rem; height: auto; }
-table { border-collapse: collapse; font-size: .9rem; width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-tr:last-child td { border-bottom: 0; }
-details { margin: .5rem 0; } summary { cursor: pointer; color: var(--link); }
-pre { background: var(--card); border-radius: 4px; font-size: .82rem; overflow-x: auto; padding: .7rem; }
-@media print { body { font-size: 11pt; max-width: none; padding: 0; } figure, .claim, tr { break-inside: avoid; }
-  .plot img { min-width: 0; } details:not([open]) { display: none; } a { color: inherit; text-decoration: none; } }
-"""
+_STYLE = "\n" + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def write_report(records: Sequence[Record], output: Path) -> Path:
     """Write report.html, summary.md and summary.json from the studies' records; return the page's path."""
     try:
-        (output / "summary.json").write_text(
-            json.dumps(summary(records), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-        )
-        (output / "summary.md").write_text(markdown(records), encoding="utf-8")
-        page = output / "report.html"
-        page.write_text(html(records, output), encoding="utf-8")
+        for name, text in (
+            ("summary.json", to_json(summary(records), indent=1) + "\n"),
+            ("summary.md", markdown(records)),
+            ("report.html", html(records, output)),
+        ):
+            (output / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise PamoError(f"the report could not be written to {output}: {error}") from error
-    return page
+    return output / "report.html"
 
 
 def summary(records: Sequence[Record]) -> dict[str, Any]:
@@ -145,6 +111,20 @@ def html(records: Sequence[Record], output: Path) -> str:
     return "\n".join(parts) + "\n"
 
 
+def _badge(claim: Record) -> str:
+    verdict = claim["verdict"]
+    return f"<span class='verdict {_CLASSES[verdict]}'>{_SIGNS[verdict]} {escape(verdict)}</span>"
+
+
+def _mark(claim: Record) -> str:
+    return " <span class='tag'>ours</span>" if claim["ours"] else ""
+
+
+def _wide(title: str, table: str, kind: str = "wide") -> str:
+    """Return something wide in a box that scrolls by itself."""
+    return f"<div class='{kind}' tabindex='0' role='region' aria-label='{title}'>{table}</div>"
+
+
 def _size(records: Sequence[Record]) -> str:
     small = [record["name"] for record in records if record["quick"]]
     if not small:
@@ -162,8 +142,7 @@ def _headline(records: Sequence[Record]) -> str:
         return ""
     claims = {claim["id"]: claim for claim in hidden["claims"]}
     items = "".join(
-        f"<p><span class='verdict {_CLASSES[claims[key]['verdict']]}'>{_SIGNS[claims[key]['verdict']]} "
-        f"{escape(claims[key]['verdict'])}</span> {words} {escape(claims[key]['seen'])}</p>"
+        f"<p>{_badge(claims[key])} {words} {escape(claims[key]['seen'])}</p>"
         for key, words in (
             ("superior", "Against the competitors of the paper:"),
             ("left-out-baselines", "Against the baselines that it leaves out (one UCB a user, and plain greed):"),
@@ -173,20 +152,15 @@ def _headline(records: Sequence[Record]) -> str:
 
 
 def _verdicts(records: Sequence[Record]) -> str:
-    rows = []
-    for record in records:
-        for claim in record["claims"]:
-            mark = " <span class='tag'>ours</span>" if claim["ours"] else ""
-            rows.append(
-                f"<tr><td><a href='#{record['name']}'>{record['name']}</a></td><td>{escape(claim['claim'])}{mark}</td>"
-                f"<td><span class='verdict {_CLASSES[claim['verdict']]}'>{_SIGNS[claim['verdict']]} "
-                f"{escape(claim['verdict'])}</span></td></tr>"
-            )
+    rows = [
+        f"<tr><td><a href='#{record['name']}'>{record['name']}</a></td>"
+        f"<td>{escape(claim['claim'])}{_mark(claim)}</td><td>{_badge(claim)}</td></tr>"
+        for record in records
+        for claim in record["claims"]
+    ]
     head = "<tr><th scope='col'>study</th><th scope='col'>claim</th><th scope='col'>verdict</th></tr>"
-    return (
-        "<section><h2>All verdicts</h2><div class='wide' tabindex='0' role='region' aria-label='All verdicts'>"
-        f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table></div></section>"
-    )
+    table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<section><h2>All verdicts</h2>{_wide('All verdicts', table)}</section>"
 
 
 def _study(record: Record, output: Path) -> str:
@@ -202,24 +176,20 @@ def _study(record: Record, output: Path) -> str:
 
 
 def _claim(claim: Record) -> str:
-    kind = _CLASSES[claim["verdict"]]
-    mark = " <span class='tag'>ours</span>" if claim["ours"] else ""
     return (
-        f"<div class='claim {kind}'><p><span class='verdict {kind}'>{_SIGNS[claim['verdict']]} "
-        f"{escape(claim['verdict'])}</span>{mark}</p><p><strong>Claim:</strong> {escape(claim['claim'])} "
+        f"<div class='claim {_CLASSES[claim['verdict']]}'><p>{_badge(claim)}{_mark(claim)}</p>"
+        f"<p><strong>Claim:</strong> {escape(claim['claim'])} "
         f"<span class='soft'>({escape(claim['source'])})</span></p>"
         f"<p><strong>Seen:</strong> {escape(claim['seen'])}</p><p class='soft'>Rule: {escape(claim['rule'])}</p></div>"
     )
 
 
 def _figure(record: Record, drawing: Record, output: Path) -> str:
-    image = (output / record["name"] / f"{drawing['id']}.svg").read_bytes()
-    data = base64.b64encode(image).decode()
+    data = base64.b64encode((output / record["name"] / f"{drawing['id']}.svg").read_bytes()).decode()
     title, alt = escape(drawing["title"]), escape(drawing["alt"], quote=True)
+    image = f"<img alt=\"{alt}\" src='data:image/svg+xml;base64,{data}'>"
     return (
-        f"<figure id='{drawing['id']}'><figcaption>{title}</figcaption>"
-        f"<div class='wide plot' tabindex='0' role='region' aria-label='Figure: {title}'>"
-        f"<img alt=\"{alt}\" src='data:image/svg+xml;base64,{data}'></div>"
+        f"<figure id='{drawing['id']}'><figcaption>{title}</figcaption>{_wide(f'Figure: {title}', image, 'wide plot')}"
         f"<details><summary>The same as a table</summary>{_table(drawing['table'], drawing['title'])}</details>"
         "</figure>"
     )
@@ -228,10 +198,8 @@ def _figure(record: Record, drawing: Record, output: Path) -> str:
 def _table(table: Record, title: str) -> str:
     head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in table["columns"])
     rows = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in table["rows"])
-    return (
-        f"<div class='wide' tabindex='0' role='region' aria-label='Table: {escape(title)}'>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return _wide(f"Table: {escape(title)}", whole)
 
 
 def _cell(value: Any) -> str:

@@ -14,17 +14,16 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
-
-from tqdm import tqdm
 
 from pamo._version import __version__
 from pamo.compiling import kernel_stamp
 from pamo.errors import InputError, PamoError
 from pamo.experiments.figures import save_figure
-from pamo.experiments.study import Study
-from pamo.experiments.tables import Table, Tables
+from pamo.experiments.study import Claim, Study
+from pamo.experiments.tables import Tables
+from pamo.plain import to_json
+from pamo.progress import Bar, Progress, scaled
 
 RECORD = "study.json"
 
@@ -37,18 +36,28 @@ def settings_of(study: Study, *, quick: bool, trials: int | None) -> dict[str, A
     return settings
 
 
+def told_of(claim: Claim) -> dict[str, Any]:
+    """Return what a claim says, as the report has it."""
+    return {"id": claim.id, "claim": claim.paper, "source": claim.source, "rule": claim.rule, "ours": claim.ours}
+
+
 def digest(study: Study, settings: Mapping[str, Any], seed: int) -> str:
-    """Return what a finished study is known by: its settings, its seed, and the code that made it."""
+    """Return what a finished study is known by: its settings, its seed, its words, and the code that made it."""
+    made = [study.measure, *(claim.judge for claim in study.claims)]
+    made += [step for drawing in study.drawings for step in (drawing.draw, drawing.describe, drawing.twin)]
     code = hashlib.sha256()
-    for name in sorted(_modules_of(study.measure.__module__)):
+    for name in sorted(_modules_of({getattr(step, "func", step).__module__ for step in made})):
         code.update(Path(str(sys.modules[name].__file__)).read_bytes())
-    spec = json.dumps([study.name, settings, seed, kernel_stamp(), code.hexdigest()], sort_keys=True, default=str)
+    words = [study.name, study.title, study.about, study.source, *map(told_of, study.claims)]
+    words += [(drawing.id, drawing.title) for drawing in study.drawings]
+    spec = json.dumps([words, settings, seed, kernel_stamp(), code.hexdigest()], sort_keys=True, default=str)
     return hashlib.sha256(spec.encode()).hexdigest()
 
 
-def _modules_of(name: str) -> set[str]:
-    """Return the module and all modules of pamo that it uses, directly or not: a change in any may change a result."""
-    found, waiting = set(), [name]
+def _modules_of(names: set[str]) -> set[str]:
+    """Return these modules and all of pamo that they use, directly or not: a change in any may change a result."""
+    found: set[str] = set()
+    waiting = list(names)
     while waiting:
         current = waiting.pop()
         if current in found:
@@ -93,16 +102,16 @@ def run_studies(
         wanted.append((study, settings, known, record if record and record["digest"] == known else None))
     total = sum(study.weight for study, _, _, record in wanted if record is None)
     records: list[dict[str, Any]] = []
-    with _Bar(total, shown) as bar:
+    with Bar("reproduce", total=total, shown=shown) as bar:
         for study, settings, known, kept in wanted:
             if kept is not None:
                 announce(f"{study.name}: finished before, unchanged")
                 records.append(kept)
                 continue
-            bar.describe(study.name)
-            advance = bar.advance(study.weight)
+            bar.rename(study.name)
+            advance = scaled(bar.advance, study.weight)
             record = run_study(study, settings, known, seed, output / study.name, advance, quick=quick)
-            bar.line(f"{study.name}: {record['seconds']:.1f} s")
+            bar.say(f"{study.name}: {record['seconds']:.1f} s")
             records.append(record)
     return records
 
@@ -113,7 +122,7 @@ def run_study(
     known: str,
     seed: int,
     folder: Path,
-    progress: Callable[[float], None],
+    progress: Progress,
     *,
     quick: bool = False,
 ) -> dict[str, Any]:
@@ -125,19 +134,15 @@ def run_study(
         started = time.perf_counter()
         tables = study.measure(settings, seed, progress)
         measured = time.perf_counter() - started
-        record = _record(study, settings, seed, tables) | {
-            "digest": known,
-            "quick": quick,
-            "measuring_seconds": measured,
-        }
-        files = []
-        for name, table in tables.items():
-            table.save(partial / f"{name}.parquet")
-            files.append(f"{name}.parquet")
+        record = _record(study, settings, seed, tables)
+        record |= {"digest": known, "quick": quick, "measuring_seconds": measured}
+        files = [f"{name}.parquet" for name in tables]
+        for name, table in zip(files, tables.values(), strict=True):
+            table.save(partial / name)
         for drawing in study.drawings:
             files += save_figure(drawing.draw(tables), partial / drawing.id)
         record |= {"files": files, "seconds": time.perf_counter() - started}
-        (partial / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
+        (partial / RECORD).write_text(to_json(record, indent=1), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         partial.rename(folder)
     except OSError as error:
@@ -153,26 +158,13 @@ def _record(study: Study, settings: Mapping[str, Any], seed: int, tables: Tables
     for claim in study.claims:
         finding = claim.judge(tables)
         claims.append(
-            {
-                "id": claim.id,
-                "claim": claim.paper,
-                "source": claim.source,
-                "rule": claim.rule,
-                "ours": claim.ours,
-                "verdict": str(finding.verdict),
-                "seen": finding.seen,
-                "figures": dict(finding.figures),
-            }
+            told_of(claim) | {"verdict": str(finding.verdict), "seen": finding.seen, "figures": dict(finding.figures)}
         )
-    drawings = [
-        {
-            "id": drawing.id,
-            "title": drawing.title,
-            "alt": drawing.describe(tables),
-            "table": _plain(drawing.twin(tables)),
-        }
-        for drawing in study.drawings
-    ]
+    drawings = []
+    for drawing in study.drawings:
+        twin = drawing.twin(tables)
+        table = {"columns": list(twin.columns), "rows": [list(row.values()) for row in twin.rows()]}
+        drawings.append({"id": drawing.id, "title": drawing.title, "alt": drawing.describe(tables), "table": table})
     return {
         "name": study.name,
         "title": study.title,
@@ -184,43 +176,3 @@ def _record(study: Study, settings: Mapping[str, Any], seed: int, tables: Tables
         "claims": claims,
         "drawings": drawings,
     }
-
-
-def _plain(table: Table) -> dict[str, Any]:
-    return {"columns": list(table.columns), "rows": [list(row.values()) for row in table.rows()]}
-
-
-class _Bar:
-    """A progress bar over all studies, by their weights, with the time left; on stderr, or nothing."""
-
-    def __init__(self, total: float, shown: bool) -> None:
-        self._total = total
-        self._shown = shown and total > 0
-        self._bar: Any = None
-
-    def __enter__(self) -> _Bar:
-        if self._shown:
-            form = "{desc}: {percentage:3.0f} %|{bar}| {elapsed} gone, {remaining} left"
-            self._bar = tqdm(total=self._total, file=sys.stderr, bar_format=form, leave=False)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def describe(self, name: str) -> None:
-        if self._bar is not None:
-            self._bar.set_description_str(name)
-
-    def line(self, text: str) -> None:
-        if self._bar is not None:
-            self._bar.write(text, file=sys.stderr)
-
-    def advance(self, weight: float) -> Callable[[float], None]:
-        def step(share: float) -> None:
-            if self._bar is not None:
-                self._bar.update(min(share * weight, self._total - self._bar.n))
-
-        return step

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from pamo.experiments.tables import Table, Tables
-
-Progress = Callable[[float], None]
-"""Called with the share of the study's work (0 to 1) that has been done since the last call."""
+from pamo.progress import Progress
 
 
 class Verdict(StrEnum):
@@ -46,7 +44,7 @@ class Claim:
     ours: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Drawing:
     """A figure: `draw` makes it from the tables, `describe` says in words what it shows, `twin` is it as a table."""
 
@@ -87,3 +85,23 @@ def judge_share(good: int, total: int, *, partly: float = 0.5) -> Verdict:
     if total and good == total:
         return Verdict.CONFIRMED
     return Verdict.PARTLY if total and good / total > partly else Verdict.NOT
+
+
+def judge_stated(share: float, high: float, stated: float) -> Verdict:
+    """Return confirmed if a share is at least what is stated, partly if only the upper end of its interval is.
+
+    >>> judge_stated(0.94, 0.96, 0.95)
+    <Verdict.PARTLY: 'partly confirmed'>
+    """
+    if share >= stated:
+        return Verdict.CONFIRMED
+    return Verdict.PARTLY if high >= stated else Verdict.NOT
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the worst of several verdicts.
+
+    >>> worst_of([Verdict.CONFIRMED, Verdict.NOT, Verdict.PARTLY])
+    <Verdict.NOT: 'not confirmed'>
+    """
+    return max(verdicts, key=list(Verdict).index)

@@ -9,16 +9,17 @@ from typing import Any
 from pamo import environments
 from pamo.environments import Environment
 from pamo.errors import unknown_name
-from pamo.experiments.compare import compare
-from pamo.experiments.study import Progress
+from pamo.experiments.compare import compare, text_of
 from pamo.experiments.tables import Table
+from pamo.progress import Progress, scaled, unseen
 
 ROUNDS = 5000
-_SMALL = environments.Gaussian(users=2, block_size=5, objectives=3)
+_SMALL = {"2 users, 5 arms, D=3, predefined": environments.Gaussian(users=2, block_size=5, objectives=3)}
+_NOISY = {"reward variance 0.2": environments.Gaussian(reward_variance=0.2)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Comparison:
     """One comparison of a suite. The first policy is the baseline; `rounds` stands where the horizon is the point."""
 
     name: str
@@ -34,13 +35,13 @@ def _newcomers(**settings: Any) -> Environment:
     return environments.Gaussian(users=60, block_size=5, newcomers=10, arrival=101, **settings)
 
 
-SUITES: Mapping[str, Sequence[Part]] = {
+SUITES: Mapping[str, Sequence[Comparison]] = {
     "regret": (
-        Part(
+        Comparison(
             name="hidden",
             title="hidden preference",
             settings={
-                "2 users, 5 arms, D=3, predefined": _SMALL,
+                **_SMALL,
                 "10 users, 3 arms, D=5, predefined": environments.Gaussian(users=10, block_size=3, objectives=5),
                 "10 users, 5 arms, D=8, random": environments.Gaussian(
                     users=10, block_size=5, objectives=8, preference="random"
@@ -48,35 +49,32 @@ SUITES: Mapping[str, Sequence[Part]] = {
                 "20 users, 3 arms, D=5, random": environments.Gaussian(
                     users=20, block_size=3, objectives=5, preference="random"
                 ),
-                "reward variance 0.2": environments.Gaussian(reward_variance=0.2),
+                **_NOISY,
                 "preference variance 4": environments.Gaussian(preference_variance=4.0),
                 "Bernoulli rewards, bounded": environments.Bounded(reward="bernoulli"),
             },
             policies=("prucb-hp", "recommended", "prts", "ucb-per-user", "oful", "greedy"),
         ),
-        Part(
+        Comparison(
             name="stated",
             title="stated preference",
-            settings={"2 users, 5 arms, D=3, predefined": _SMALL},
+            settings=_SMALL,
             policies=("prucb-up", "recommended-stated"),
         ),
-        Part(
+        Comparison(
             name="known",
             title="known preference",
-            settings={"2 users, 5 arms, D=3, predefined": _SMALL},
+            settings=_SMALL,
             policies=("prucb-kp", "recommended-known"),
         ),
-        Part(
+        Comparison(
             name="long",
             title="ten times as long",
-            settings={
-                "2 users, 5 arms, D=3, predefined": _SMALL,
-                "reward variance 0.2": environments.Gaussian(reward_variance=0.2),
-            },
+            settings=_SMALL | _NOISY,
             policies=("prucb-hp", "recommended", "prts", "greedy"),
             rounds=10 * ROUNDS,
         ),
-        Part(
+        Comparison(
             name="newcomers",
             title="ten users who come after 50 others have been served for 100 rounds: each one's first 20 rounds",
             settings={
@@ -94,7 +92,7 @@ SUITES: Mapping[str, Sequence[Part]] = {
 
 
 def run_suite(
-    name: str, *, rounds: int | None = None, trials: int = 200, seed: int = 1, progress: Progress = lambda share: None
+    name: str, *, rounds: int | None = None, trials: int = 200, seed: int = 1, progress: Progress = unseen
 ) -> dict[str, Table]:
     """Run every part of a suite and return its tables by the parts' names. rounds: in place of 5000, others in kind."""
     if name not in SUITES:
@@ -103,25 +101,20 @@ def run_suite(
     works = [len(part.policies) * part.rounds * sum(each.users for each in part.settings.values()) for part in parts]
     tables = {}
     for part, work in zip(parts, works, strict=True):
-        share = work / sum(works)
         tables[part.name] = compare(
             part.policies,
             part.settings,
             rounds=rounds_of(part, ROUNDS if rounds is None else rounds),
             trials=trials,
             seed=seed,
-            progress=_scaled(progress, share),
+            progress=scaled(progress, work / sum(works)),
         )
     return tables
 
 
-def rounds_of(part: Part, rounds: int) -> int:
+def rounds_of(part: Comparison, rounds: int) -> int:
     """Return the rounds of a part when `rounds` stands in place of 5000."""
     return part.rounds if part.fixed else max(1, part.rounds * rounds // ROUNDS)
-
-
-def _scaled(progress: Progress, share: float) -> Progress:
-    return lambda part: progress(part * share)
 
 
 def asked(tables: Mapping[str, Table]) -> list[tuple[str, float, float]]:
@@ -153,6 +146,15 @@ def asked(tables: Mapping[str, Table]) -> list[tuple[str, float, float]]:
 
 def _one(table: Table, setting: str, policy: str, column: str) -> float:
     return float(table.where(setting=setting, policy=policy)[column][0])
+
+
+def text_of_suite(name: str, tables: Mapping[str, Table], *, rounds: int, trials: int, seed: int) -> str:
+    """Return every part of a suite as lines of text."""
+    return "\n\n".join(
+        f"# {part.title}; regret after {rounds_of(part, rounds)} rounds, {trials} trials, seed {seed}\n\n"
+        + text_of(tables[part.name], part.policies[0])
+        for part in SUITES[name]
+    )
 
 
 def text_of_asked(lines: Sequence[tuple[str, float, float]]) -> str:

@@ -11,7 +11,8 @@ import csv
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from pamo._version import __version__
 from pamo.errors import InputError, ResultFileError, missing_extra
+from pamo.plain import to_json
 from pamo.simulation.result import PolicyResult, Result
 
 FORMAT = 1
@@ -27,37 +29,55 @@ FORMAT = 1
 _SCALARS = ("regret", "pareto_regret", "overall", "optimal_share", "preference_error")
 
 
-def save(result: Result, path: str | Path) -> Path:
-    """Write the result; the ending chooses the format."""
+@contextmanager
+def written_whole(path: str | Path, kind: str, endings: Collection[str]) -> Iterator[Path]:
+    """Give a file beside `path` to write to, and rename it when all went well: a reader never sees half of one.
+
+    kind: what the file is, for messages. endings: what its name may end in.
+    """
     target = Path(path)
-    writers = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}
-    if target.suffix not in writers:
-        raise InputError(f"expected a result file that ends in {', '.join(writers)}, got {target.name!r}")
+    if target.suffix not in endings:
+        raise InputError(f"expected a {kind} file that ends in {', '.join(endings)}, got {target.name!r}")
     if not target.parent.is_dir():
         raise InputError(f"expected an existing folder to write {target.name} into, got {target.parent}; make it first")
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        writers[target.suffix](result, partial)
+        yield partial
         partial.replace(target)
     except OSError as error:
         raise ResultFileError(f"{target} could not be written: {error.strerror or error}") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def save(result: Result, path: str | Path) -> Path:
+    """Write the result; the ending chooses the format."""
+    target = Path(path)
+    writers = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}
+    with written_whole(target, "result", writers) as partial:
+        writers[target.suffix](result, partial)
     return target
+
+
+@contextmanager
+def readable(source: Path, expected: str, feature: str = "a Parquet result file") -> Iterator[tuple[Any, Any]]:
+    """Give `pyarrow` and `pyarrow.parquet` to read a file with, and say what is wrong with one that cannot be read."""
+    pyarrow, parquet = require_pyarrow(feature)
+    if not source.is_file():
+        raise ResultFileError(f"{source} is not a file; expected {expected}")
+    try:
+        yield pyarrow, parquet
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ResultFileError(
+            f"{source} cannot be read as Parquet: it was cut short, or is not what was expected ({_first_line(error)})"
+        ) from error
 
 
 def load(path: str | Path) -> Result:
     """Return the result that a Parquet file holds."""
-    pyarrow, parquet = require_pyarrow()
     source = Path(path)
-    if not source.is_file():
-        raise ResultFileError(f"{source} is not a file; expected a result that `Result.save` wrote")
-    try:
+    with readable(source, "a result that `Result.save` wrote") as (_, parquet):
         table = parquet.read_table(source, page_checksum_verification=True)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ResultFileError(
-            f"{source} cannot be read as Parquet: it was cut short, or is not a result file ({_first_line(error)})"
-        ) from error
     metadata = table.schema.metadata or {}
     if b"pamo" not in metadata:
         raise ResultFileError(f"{source} is a Parquet file, but not one that pamo wrote; expected a result file")
@@ -151,16 +171,10 @@ def _write_parquet(result: Result, path: Path) -> None:
 
 def _rows(result: Result) -> Iterator[list[Any]]:
     for name, outcome in result.policies.items():
-        columns = [getattr(outcome, column) for column in _SCALARS]
-        for trial in range(outcome.trials):
-            for place, mark in enumerate(outcome.rounds.tolist()):
-                values = [float(column[trial, place]) for column in columns]
-                yield [
-                    name,
-                    trial + result.settings["first_trial"],
-                    mark,
-                    *("" if math.isnan(v) else v for v in values),
-                ]
+        columns = [getattr(outcome, column).tolist() for column in _SCALARS]
+        for trial, lines in enumerate(zip(*columns, strict=True), result.settings["first_trial"]):
+            for mark, *values in zip(outcome.rounds.tolist(), *lines, strict=True):
+                yield [name, trial, mark, *("" if math.isnan(value) else value for value in values)]
 
 
 def _write_csv(result: Result, path: Path) -> None:
@@ -171,7 +185,7 @@ def _write_csv(result: Result, path: Path) -> None:
 
 
 def _write_json(result: Result, path: Path) -> None:
-    path.write_text(json.dumps(result.summary(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    path.write_text(to_json(result.summary(), indent=1) + "\n", encoding="utf-8")
 
 
 def require_pyarrow(feature: str = "a Parquet result file") -> tuple[Any, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pamo.errors import InputError, ResultFileError, missing_extra
+from pamo.errors import missing_extra
+from pamo.simulation.files import written_whole
 from pamo.simulation.result import Result
 
 if TYPE_CHECKING:
@@ -17,43 +17,46 @@ if TYPE_CHECKING:
 
 # Okabe & Ito's colours and three of Tol's, told apart by every kind of colour vision. Lines of like colour differ in
 # style, so that they can be told apart in black and white; those that often lie on each other differ in both.
-_BLUE, _SKY, _VERMILION, _AMBER, _GREEN = "#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73"
-_PURPLE, _FOREST, _GREY, _BLACK = "#AA4499", "#117733", "#666666", "#000000"
-_DASHED, _DOTTED, _MIXED = (0, (5, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1))
+BLUE, SKY, VERMILION, AMBER, GREEN = "#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73"
+PURPLE, FOREST, GREY, BLACK = "#AA4499", "#117733", "#666666", "#000000"
+DASHED, DOTTED, MIXED = (0, (5, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1))
 
-STYLES: dict[str, tuple[str, Any]] = {
-    "prucb-hp": (_BLUE, "-"),
-    "prucb-up": (_SKY, _DASHED),
-    "prucb-kp": (_BLACK, _DOTTED),
-    "ucb-per-user": (_VERMILION, "-"),
-    "greedy": (_FOREST, "-"),
-    "oful": (_PURPLE, "-"),
-    "ucb": (_VERMILION, _DASHED),
-    "moss": (_AMBER, _MIXED),
-    "s-ucb": (_GREEN, _DASHED),
-    "s-moss": (_GREEN, _DOTTED),
-    "pareto-ucb": (_GREY, "-"),
-    "pareto-ts": (_GREY, _MIXED),
-    "prucb-hp-v": (_BLACK, "-"),
-    "prucb-up-v": (_AMBER, "-"),
-    "prucb-kp-v": (_FOREST, _DASHED),
-    "prts": (_GREEN, "-"),
+Style = tuple[str, Any]
+"""A colour, and a line style as Matplotlib has it."""
+
+STYLES: dict[str, Style] = {
+    "prucb-hp": (BLUE, "-"),
+    "prucb-up": (SKY, DASHED),
+    "prucb-kp": (BLACK, DOTTED),
+    "ucb-per-user": (VERMILION, "-"),
+    "greedy": (FOREST, "-"),
+    "oful": (PURPLE, "-"),
+    "ucb": (VERMILION, DASHED),
+    "moss": (AMBER, MIXED),
+    "s-ucb": (GREEN, DASHED),
+    "s-moss": (GREEN, DOTTED),
+    "pareto-ucb": (GREY, "-"),
+    "pareto-ts": (GREY, MIXED),
+    "prucb-hp-v": (BLACK, "-"),
+    "prucb-up-v": (AMBER, "-"),
+    "prucb-kp-v": (FOREST, DASHED),
+    "prts": (GREEN, "-"),
 }
 _LABEL, _LEADER = 9.0, 14.0  # a label's size and its distance from its line, in points
 _UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 _SPARE = [
-    (_AMBER, "-"),
-    (_GREEN, "-"),
-    (_BLACK, _MIXED),
-    (_PURPLE, _DASHED),
-    (_SKY, "-"),
-    (_FOREST, _DOTTED),
-    (_BLUE, _DOTTED),
-    (_VERMILION, _DOTTED),
+    (AMBER, "-"),
+    (GREEN, "-"),
+    (BLACK, MIXED),
+    (PURPLE, DASHED),
+    (SKY, "-"),
+    (FOREST, DOTTED),
+    (BLUE, DOTTED),
+    (VERMILION, DOTTED),
 ]
 
 
-def styles_for(names: Iterable[str]) -> dict[str, tuple[str, Any]]:
+def styles_for(names: Iterable[str]) -> dict[str, Style]:
     """Return the colour and line style of each policy of a figure: its own, or for an unknown one a colour left over.
 
     >>> styles_for(["moss", "mine"])
@@ -78,6 +81,25 @@ def require_matplotlib() -> Any:
     return matplotlib.figure
 
 
+def tidy(axes: Axes) -> None:
+    """Give axes the common look."""
+    axes.grid(visible=True, color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_line(axes: Axes, x: Any, y: Any, style: Style, **look: Any) -> None:
+    """Draw a line in a policy's style; a broken one above a solid one lets both be seen where they meet."""
+    colour, line = style
+    axes.plot(x, y, color=colour, linestyle=line, zorder=2.0 if line == "-" else 2.1, **look)
+
+
+def draw_band(axes: Axes, x: Any, mean: Any, low: Any, high: Any, style: Style, **look: Any) -> None:
+    """Draw a mean and the band around it."""
+    axes.fill_between(x, low, high, color=style[0], alpha=0.18, linewidth=0)
+    draw_line(axes, x, mean, style, **look)
+
+
 def draw_regret(axes: Axes, result: Result, *, log: bool = False) -> None:
     """Draw each policy's mean regret with its 95 % band, named at the right end of its line."""
     ends: list[tuple[float, str, str]] = []
@@ -85,10 +107,7 @@ def draw_regret(axes: Axes, result: Result, *, log: bool = False) -> None:
     for name, (colour, line) in styles_for(result).items():
         outcome = result[name]
         mean, low, high = outcome.band()
-        axes.fill_between(outcome.rounds, low, high, color=colour, alpha=0.18, linewidth=0)
-        # A broken line above a solid one lets both be seen where they meet.
-        above = 2.0 if line == "-" else 2.1
-        axes.plot(outcome.rounds, mean, color=colour, linestyle=line, linewidth=1.8, zorder=above)
+        draw_band(axes, outcome.rounds, mean, low, high, (colour, line), linewidth=1.8)
         ends.append((float(mean[-1]), name, colour))
         lowest = min(lowest, float(low.min()))
     if log and any(height > 0.0 for height, _, _ in ends):
@@ -99,9 +118,7 @@ def draw_regret(axes: Axes, result: Result, *, log: bool = False) -> None:
     axes.set_xlim(0, last)
     axes.set_xlabel("round t")
     axes.set_ylabel("cumulative regret, all users")
-    axes.grid(visible=True, color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
     label_ends(axes, last, ends)
 
 
@@ -199,17 +216,7 @@ def plot_result(result: Result, path: str | Path | None = None, *, title: str | 
     if path is None:
         return figure
     target = Path(path)
-    if target.suffix not in (".svg", ".png", ".pdf"):
-        raise InputError(f"expected a figure file that ends in .svg, .png or .pdf, got {target.name!r}")
-    if not target.parent.is_dir():
-        raise InputError(f"expected an existing folder to draw {target.name} into, got {target.parent}; make it first")
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with rc_context({"svg.hashsalt": "pamo"}):  # and no date below: the same result draws the same file
-            figure.savefig(partial, format=target.suffix[1:], metadata=_UNDATED.get(target.suffix))
-        partial.replace(target)
-    except OSError as error:
-        raise ResultFileError(f"{target} could not be written: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    undated = rc_context({"svg.hashsalt": "pamo"})  # and no date below: the same result draws the same file
+    with undated, written_whole(target, "figure", (".svg", ".png", ".pdf")) as partial:
+        figure.savefig(partial, format=target.suffix[1:], metadata=_UNDATED.get(target.suffix))
     return target

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pamo.arrays import Floats, Ints
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
+from pamo.plain import plain
 from pamo.policies.base import Policy
 from pamo.simulation.loop import Records
 from pamo.simulation.spread import Plan
@@ -66,6 +67,13 @@ def summarize(values: npt.ArrayLike) -> Summary:
     sd = float(array.std(ddof=1))
     half = student_t(count - 1) * sd / math.sqrt(count)
     return Summary(mean, sd, mean - half, mean + half)
+
+
+def band_of(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return mean, low and high (95 %) of each column of (trials, columns); of one trial, the mean three times."""
+    columns = [summarize(column) for column in values.T]
+    mean, low, high = (np.array([getattr(each, name) for each in columns]) for name in ("mean", "low", "high"))
+    return mean, np.where(np.isnan(low), mean, low), np.where(np.isnan(high), mean, high)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,10 +139,7 @@ class PolicyResult:
 
     def band(self, values: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         """Return mean, low and high (95 %) at each checkpoint, by default of the regret."""
-        array = self.regret if values is None else values
-        columns = [summarize(column) for column in array.T]
-        mean, low, high = (np.array([getattr(c, name) for c in columns]) for name in ("mean", "low", "high"))
-        return mean, np.where(np.isnan(low), mean, low), np.where(np.isnan(high), mean, high)
+        return band_of(self.regret if values is None else values)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -238,25 +243,23 @@ def _join_policy(parts: Sequence[PolicyResult]) -> PolicyResult:
 
 
 def _policy_summary(outcome: PolicyResult) -> dict[str, Any]:
-    final = summarize(outcome.final_regret)
     mean, low, high = outcome.band()
-    return {
-        "id": outcome.id,
-        "hyperparameters": dict(outcome.hyperparameters),
-        "final_regret": {name: plain(value) for name, value in final._asdict().items()}
-        | {"trials": outcome.final_regret.tolist()},
-        "final_pareto_regret": plain(float(outcome.pareto_regret[:, -1].mean())),
-        "optimal_share": plain(float(outcome.optimal_share[:, -1].mean())),
-        "preference_error": plain(float(outcome.preference_error[:, -1].mean())),
-        "overall": plain(float(outcome.overall[:, -1].mean())),
-        "rounds": outcome.rounds.tolist(),
-        "mean_regret": mean.tolist(),
-        "low_regret": low.tolist(),
-        "high_regret": high.tolist(),
-        "decisions_per_second": round(outcome.decisions_per_second),
+    last = {
+        name: float(getattr(outcome, name)[:, -1].mean())
+        for name in ("pareto_regret", "optimal_share", "preference_error", "overall")
     }
-
-
-def plain(value: float) -> float | None:
-    """Return the number, or None where there is none: JSON has no NaN."""
-    return value if math.isfinite(value) else None
+    summary: dict[str, Any] = plain(
+        {
+            "id": outcome.id,
+            "hyperparameters": dict(outcome.hyperparameters),
+            "final_regret": summarize(outcome.final_regret)._asdict() | {"trials": outcome.final_regret.tolist()},
+            "final_pareto_regret": last.pop("pareto_regret"),
+            **last,
+            "rounds": outcome.rounds.tolist(),
+            "mean_regret": mean.tolist(),
+            "low_regret": low.tolist(),
+            "high_regret": high.tolist(),
+            "decisions_per_second": round(outcome.decisions_per_second),
+        }
+    )
+    return summary

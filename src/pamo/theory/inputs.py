@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats
 from pamo.errors import InputError
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Offers: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[np.integer[Any]]
 
 

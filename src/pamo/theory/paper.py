@@ -91,6 +91,11 @@ class HiddenSettings:
         pairs = self.arms * self.objectives * (self.objectives + 3)
         return math.sqrt(12 * self.failure / self.users / pairs) / math.pi
 
+    @property
+    def own_failure(self) -> float:
+        """Return the ϑ that stands in the logarithm of β_t, min(α, ϑ'): that of one user's ellipsoid."""
+        return min(self.alpha, self.failure / self.users)
+
     def beta(self, t: float) -> float:
         """Return β_t, the radius of a user's preference ellipsoid in round t."""
         return lemma2_radius(
@@ -98,7 +103,7 @@ class HiddenSettings:
             objectives=self.objectives,
             omega=self.omega,
             ridge=self.ridge,
-            failure=min(self.alpha, self.failure / self.users),
+            failure=self.own_failure,
             sub_gaussian=self.sub_gaussian,
         )
 

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from pamo.arrays import Floats
 from pamo.compiling import inlined, kernel
 from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, ridge_gram
 from pamo.statistics import ArmStatistics, UserStatistics
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 REWARDS, ELLIPSOID, RESIDUALS, STATED = 0.5, 0.25, 0.25, 0.5
 """The parts of ϑ: hidden preferences spend the first three, stated ones the first and the last, known ones all of it
@@ -74,7 +72,7 @@ def noise_limit(
 
 
 @kernel
-def write_ellipsoid_bonuses(
+def write_bonuses(
     value: Floats,
     reward_bonus: Floats,
     preference_bonus: Floats,
@@ -84,63 +82,37 @@ def write_ellipsoid_bonuses(
     center: Floats,
     inverse_gram: Floats,
     radius: float,
-    delta: float,
-    pairs: float,
-    failure: float,
-) -> None:
-    """Write one user's ĉ·r̂_i and the two bonuses of every arm, for c̄ within the radius of ĉ in V (Steps 1, 2, 5)."""
-    objectives = len(center)
-    length = 0.0
-    for d in range(objectives):
-        length += abs(center[d]) + radius * math.sqrt(inverse_gram[d, d])
-    length = min(length, delta)
-    for i in range(len(pulls)):
-        score, gain, along, loose = 0.0, 0.0, 0.0, 0.0  # ĉ·r̂, ‖r̂‖² in V⁻¹, ĉᵀΣ̂ĉ, tr(V⁻¹Σ̂)
-        for d in range(objectives):
-            score += center[d] * means[i, d]
-            for e in range(objectives):
-                gain += means[i, d] * inverse_gram[d, e] * means[i, e]
-                along += center[d] * covariances[i, d, e] * center[e]
-                loose += inverse_gram[d, e] * covariances[i, e, d]
-        deviation = math.sqrt(max(along, 0.0)) + radius * math.sqrt(max(loose, 0.0))
-        log_term = reward_log(pulls[i], pairs, failure) if pulls[i] >= 2.0 else 0.0
-        value[i] = score
-        reward_bonus[i] = bernstein_width(pulls[i], deviation, length, log_term)
-        preference_bonus[i] = radius * math.sqrt(max(gain, 0.0))
-
-
-@kernel
-def write_box_bonuses(
-    value: Floats,
-    reward_bonus: Floats,
-    preference_bonus: Floats,
-    pulls: Floats,
-    means: Floats,
-    covariances: Floats,
-    center: Floats,
     half: Floats,
     delta: float,
     pairs: float,
     failure: float,
 ) -> None:
-    """Write the same for c̄ in a box: within `half` of ĉ in each objective; a known c̄ has half = 0 (Steps 6, 7)."""
+    """Write one user's ĉ·r̂_i and the two bonuses of every arm (Steps 1, 2, 5 to 7).
+
+    c̄ is within the radius of ĉ in V, and half = 0; or it is within `half` of ĉ in each objective, and the radius is 0;
+    or it is ĉ, and both are 0.
+    """
     objectives = len(center)
     length = 0.0
     for d in range(objectives):
-        length += abs(center[d]) + half[d]
+        length += abs(center[d]) + radius * math.sqrt(inverse_gram[d, d]) + half[d]
     length = min(length, delta)
     for i in range(len(pulls)):
-        score, aside, along, loose = 0.0, 0.0, 0.0, 0.0
+        score, gain, along, loose = 0.0, 0.0, 0.0, 0.0  # ĉ·r̂, ‖r̂‖² in V⁻¹, ĉᵀΣ̂ĉ, tr(V⁻¹Σ̂)
+        aside, spread = 0.0, 0.0  # Σh·|r̂|, Σh·√Σ̂_dd
         for d in range(objectives):
             score += center[d] * means[i, d]
             aside += half[d] * abs(means[i, d])
-            loose += half[d] * math.sqrt(max(covariances[i, d, d], 0.0))
+            spread += half[d] * math.sqrt(max(covariances[i, d, d], 0.0))
             for e in range(objectives):
+                gain += means[i, d] * inverse_gram[d, e] * means[i, e]
                 along += center[d] * covariances[i, d, e] * center[e]
+                loose += inverse_gram[d, e] * covariances[i, e, d]
+        deviation = math.sqrt(max(along, 0.0)) + radius * math.sqrt(max(loose, 0.0)) + spread
         log_term = reward_log(pulls[i], pairs, failure) if pulls[i] >= 2.0 else 0.0
         value[i] = score
-        reward_bonus[i] = bernstein_width(pulls[i], math.sqrt(max(along, 0.0)) + loose, length, log_term)
-        preference_bonus[i] = aside
+        reward_bonus[i] = bernstein_width(pulls[i], deviation, length, log_term)
+        preference_bonus[i] = radius * math.sqrt(max(gain, 0.0)) + aside
 
 
 @kernel
@@ -218,33 +190,29 @@ def variance_bound(
     ([[0.375]], [[0.0409]])
     """
     _check(arms, users, failure, delta, kappa)
-    pairs = float(len(arms.pulls) * len(users.rounds))
     pulls, means, covariances = _arm_moments(arms)
-    shape = (len(users.rounds), len(arms.pulls))
+    count, objectives, shape = len(users.rounds), users.objectives, (len(users.rounds), len(arms.pulls))
     value, reward_bonus, preference_bonus = np.empty(shape), np.empty(shape), np.empty(shape)
-    radius, noise = np.zeros(shape[0]), np.zeros(shape[0])
+    radius, noise, half = np.zeros(count), np.zeros(count), np.zeros((count, objectives))
+    center, inverse = np.empty((count, objectives)), np.zeros((count, objectives, objectives))
+    longest, spent = float(delta), REWARDS * failure
     if estimate.kind == Kind.RIDGE:
         center, inverse, radius, noise = _ellipsoids(users, estimate, failure, delta, kappa, prior_mean)
-        for n in range(shape[0]):
-            rows = value[n], reward_bonus[n], preference_bonus[n], pulls, means, covariances, center[n], inverse[n]
-            write_ellipsoid_bonuses(*rows, radius[n], float(delta), pairs, REWARDS * failure)
     elif estimate.kind == Kind.STATED:
-        center, half = np.empty((shape[0], users.objectives)), np.empty((shape[0], users.objectives))
-        for n in range(shape[0]):
+        for n in range(count):
             sums = users.stated_count[n], users.stated_sum[n], users.stated_square[n]
-            write_stated_box(center[n], half[n], *sums, float(shape[0]), float(delta), STATED * failure)
-            rows = value[n], reward_bonus[n], preference_bonus[n], pulls, means, covariances, center[n], half[n]
-            write_box_bonuses(*rows, float(delta), pairs, REWARDS * failure)
+            write_stated_box(center[n], half[n], *sums, float(count), float(delta), STATED * failure)
     elif estimate.kind == Kind.KNOWN:
-        truth = np.array(known, dtype=np.float64)  # None becomes a NaN without a shape
-        if truth.shape != (shape[0], users.objectives) or not np.isfinite(truth).all():
-            raise InputError(f"expected known, finite, of shape {(shape[0], users.objectives)}, got {known!r}")
-        exact = np.zeros(users.objectives)
-        for n in range(shape[0]):
-            rows = value[n], reward_bonus[n], preference_bonus[n], pulls, means, covariances, truth[n], exact
-            write_box_bonuses(*rows, math.inf, pairs, float(failure))
+        center = np.array(known, dtype=np.float64)  # None becomes a NaN without a shape
+        if center.shape != half.shape or not np.isfinite(center).all():
+            raise InputError(f"expected known, finite, of shape {half.shape}, got {known!r}")
+        longest, spent = math.inf, float(failure)
     else:
         raise InputError("this policy forms no preference estimate, so there is no bound on an overall score by one")
+    for n in range(count):
+        written = value[n], reward_bonus[n], preference_bonus[n]
+        believed = center[n], inverse[n], radius[n], half[n]
+        write_bonuses(*written, pulls, means, covariances, *believed, longest, float(count * shape[1]), spent)
     return VarianceBound(
         value=value, reward_bonus=reward_bonus, preference_bonus=preference_bonus, radius=radius, noise=noise
     )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pamo.experiments.paper.bounds_figures import DRAWINGS, axis_of, rounded, says_more_from
-from pamo.experiments.paper.long_run import THEOREMS, run_long
-from pamo.experiments.paper.scaling import KNOWN, PRESCRIBED, STATED, run_scaling
+from pamo.experiments.paper.bounds_figures import DRAWINGS, axis_of, rounded, says_more, says_more_from, warm_up_of
+from pamo.experiments.paper.bounds_runs import KNOWN, PRESCRIBED, STATED, THEOREMS, run_long, run_scaling
 from pamo.experiments.paper.theorems import wilson
-from pamo.experiments.study import Claim, Finding, Progress, Study, Verdict, judge_share
+from pamo.experiments.study import Claim, Finding, Study, Verdict, judge_share, judge_stated
 from pamo.experiments.tables import Table, Tables
+from pamo.progress import Progress, scaled
 
 TOLERANCE = 0.05
 """By how much a fitted exponent may exceed the bound's before it counts as more."""
@@ -22,24 +23,25 @@ _LONG = 0.45
 
 
 def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
-    long, tables = run_long(settings, seed, lambda share: progress(_LONG * share))
+    long, tables = run_long(settings, seed, scaled(progress, _LONG))
     scaling = dict(settings["scaling"]) | {"failure": settings["failure"]}
     scaling["trials"] = min(scaling["trials"], settings["trials"])
-    sizes, by_size = run_scaling(scaling, seed, lambda share: progress((1 - _LONG) * share))
+    sizes, by_size = run_scaling(scaling, seed, scaled(progress, 1 - _LONG))
     return tables | {"exponents": Table.from_rows(long + sizes), "sizes": by_size}
+
+
+def _below(rows: Table) -> tuple[int, int]:
+    """Return in how many trials the regret stayed below the bound in all rounds noted, and of how many."""
+    return int((rows["least ratio"] >= 1).sum()), len(rows)
 
 
 def _judge_theorem_1(tables: Tables) -> Finding:
     rows = tables["trials"].where(policy=PRESCRIBED)
-    held, total = int((rows["least ratio"] >= 1).sum()), len(rows)
+    held, total = _below(rows)
     stated = float(tables["horizon"].where(policy=PRESCRIBED)["stated"][0])
-    if held / total >= stated:
-        verdict = Verdict.CONFIRMED
-    else:
-        verdict = Verdict.PARTLY if wilson(held, total)[1] >= stated else Verdict.NOT
     ratio = float(np.median(rows["bound"] / rows["regret"]))
     return Finding(
-        verdict,
+        judge_stated(held / total, wilson(held, total)[1], stated),
         f"Below the bound in all rounds noted in {held} of {total} trials; {stated:.0%} is promised. At "
         f"T = {rows['rounds'][0]:,} the bound is {rows['bound'][0]:,.0f} and the regret {rows['regret'].mean():,.0f} "
         f"on average: a ratio of {ratio:,.0f}.{_vacuous(rows)}",
@@ -49,13 +51,13 @@ def _judge_theorem_1(tables: Tables) -> Finding:
 
 def _vacuous(rows: Table) -> str:
     """Say in how many instances nothing could have exceeded the bound, because it is no lower than the trivial one."""
-    count = int((rows["bound"] >= (1 - 1e-9) * rows["trivial"]).sum())
+    count = len(rows) - int(says_more(rows).sum())
     return f" In {count} of {len(rows)} instances no policy could exceed it." if count else ""
 
 
-def _judge_by_instance(tables: Tables, policy: str) -> Finding:
+def _judge_by_instance(tables: Tables, *, policy: str) -> Finding:
     rows, curve = tables["trials"].where(policy=policy), tables["curves"].where(policy=policy)
-    held, total = int((rows["least ratio"] >= 1).sum()), len(rows)
+    held, total = _below(rows)
     if held == total:
         verdict = Verdict.CONFIRMED
     else:
@@ -70,7 +72,7 @@ def _judge_by_instance(tables: Tables, policy: str) -> Finding:
     )
 
 
-def _judge_rates(tables: Tables, policy: str) -> Finding:
+def _judge_rates(tables: Tables, *, policy: str) -> Finding:
     rows = list(tables["exponents"].where(policy=policy).rows())
     good = [row["low"] <= row["bound"] + TOLERANCE for row in rows]
     parts = [
@@ -85,19 +87,19 @@ def _judge_rates(tables: Tables, policy: str) -> Finding:
     )
 
 
-def _judge_informative(tables: Tables, policies: tuple[str, ...]) -> Finding:
+def _judge_informative(tables: Tables, *, policies: tuple[str, ...]) -> Finding:
     parts, good, total = [], 0, 0
     figures: dict[str, float] = {}
     for policy in policies:
         rows, since = tables["trials"].where(policy=policy), says_more_from(tables, policy)
-        less = int((rows["bound"] < (1 - 1e-9) * rows["trivial"]).sum())
+        less = int(says_more(rows).sum())
         parts.append(
             f"{THEOREMS[policy]} at T = {rows['rounds'][0]:,}: {np.median(rows['bound']):,.0f} against a trivial "
             f"{np.median(rows['trivial']):,.0f} (median instance), less in {less} of {len(rows)} instances; less "
             f"{f'from about T = {rounded(since)} on' if np.isfinite(since) else 'at no T up to 10¹²'}"
         )
         if policy == PRESCRIBED:
-            warm_up = float(tables["horizon"].where(policy=policy)["M"][0])
+            warm_up = warm_up_of(tables)
             shape = tables["curves"].where(policy=policy, round=rows["rounds"][0])["without M"][0]
             parts[-1] += f", since M = {rounded(warm_up)}; were M 0, its terms would come to {shape:,.0f}"
             figures["M"] = warm_up
@@ -120,6 +122,8 @@ _INSTANCE_RULE = (
     "trial and round noted, partly if at least its mean is below the mean bound, else not."
 )
 
+_SIZES = {"id": "bounded", "users": 2, "arms": 10, "objectives": 3}
+
 STUDY = Study(
     name="bounds",
     title="The regret bounds over the regret",
@@ -139,7 +143,7 @@ STUDY = Study(
         "failure": 0.05,
         "clear_gap": 0.02,
         "scaling": {
-            "environment": {"id": "bounded", "users": 2, "arms": 10, "objectives": 3},
+            "environment": _SIZES,
             "arms": [4, 8, 16, 32, 64],
             "objectives": [2, 3, 5, 8, 16],
             "users": [1, 2, 4, 8, 16],
@@ -152,7 +156,7 @@ STUDY = Study(
         "paper_rounds": 1000,
         "trials": 10,
         "scaling": {
-            "environment": {"id": "bounded", "users": 2, "arms": 10, "objectives": 3},
+            "environment": _SIZES,
             "arms": [4, 16],
             "objectives": [2, 3],
             "users": [1, 4],
@@ -176,42 +180,42 @@ STUDY = Study(
             paper="The regret of PRUCB-UP is below Theorem 2's bound.",
             source="Theorem 2",
             rule=_INSTANCE_RULE,
-            judge=lambda tables: _judge_by_instance(tables, STATED),
+            judge=partial(_judge_by_instance, policy=STATED),
         ),
         Claim(
             id="corollary",
             paper="The regret of PRUCB-KP is below the corollary's bound.",
             source="Appendix, the corollary for known preferences",
             rule=_INSTANCE_RULE,
-            judge=lambda tables: _judge_by_instance(tables, KNOWN),
+            judge=partial(_judge_by_instance, policy=KNOWN),
         ),
         Claim(
             id="theorem-1-rates",
             paper="PRUCB-HP's regret grows no faster than √T, √K, D² and N, up to logarithms.",
             source="Theorem 1, without M, which does not depend on T",
             rule=_RATE_RULE,
-            judge=lambda tables: _judge_rates(tables, PRESCRIBED),
+            judge=partial(_judge_rates, policy=PRESCRIBED),
         ),
         Claim(
             id="theorem-2-rates",
             paper="PRUCB-UP's regret grows no faster than log T, K, D² and N.",
             source="Theorem 2 and its remark",
             rule=_RATE_RULE,
-            judge=lambda tables: _judge_rates(tables, STATED),
+            judge=partial(_judge_rates, policy=STATED),
         ),
         Claim(
             id="corollary-rates",
             paper="PRUCB-KP's regret grows no faster than log T and K, and for each user anew.",
             source="Theorem 2's remark; the corollary",
             rule=_RATE_RULE,
-            judge=lambda tables: _judge_rates(tables, KNOWN),
+            judge=partial(_judge_rates, policy=KNOWN),
         ),
         Claim(
             id="theorem-1-says-more",
             paper="At the paper's size, Theorem 1's bound says more than that a round costs each user at most 1.",
             source="not in the paper, which gives no constants",
             rule="Confirmed if at the paper's T the bound is below N·T in all instances, partly if in more than half.",
-            judge=lambda tables: _judge_informative(tables, (PRESCRIBED,)),
+            judge=partial(_judge_informative, policies=(PRESCRIBED,)),
             ours=True,
         ),
         Claim(
@@ -221,7 +225,7 @@ STUDY = Study(
             source="not in the paper, which gives no constants",
             rule="Confirmed if at the paper's T the bounds are below T times the users' largest gaps in all instances, "
             "partly if in more than half of them, else not.",
-            judge=lambda tables: _judge_informative(tables, (STATED, KNOWN)),
+            judge=partial(_judge_informative, policies=(STATED, KNOWN)),
             ours=True,
         ),
     ),

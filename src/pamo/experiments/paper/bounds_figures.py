@@ -7,18 +7,27 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pamo.experiments.figures import legend_above, panels
-from pamo.experiments.paper.long_run import THEOREMS
-from pamo.experiments.paper.scaling import ALL, CLEAR, HIDDEN, KNOWN, POLICIES, PRESCRIBED, STATED
+from pamo.experiments.figures import draw_rows, label, legend_above, log_rounds, panels, write_at
+from pamo.experiments.paper.bounds_runs import (
+    ALL,
+    CLEAR,
+    HIDDEN,
+    KNOWN,
+    POLICIES,
+    PRESCRIBED,
+    STATED,
+    THEOREMS,
+    doublings_of,
+)
+from pamo.experiments.paper.regret import interval_text
 from pamo.experiments.study import Drawing
 from pamo.experiments.tables import Table, Tables
-from pamo.simulation.plot import STYLES, ink, spread
+from pamo.simulation.plot import BLACK, DASHED, DOTTED, GREY, MIXED, STYLES, Style, draw_line, ink, spread
 
-_BLACK, _GREY = "#000000", "#666666"
-_DASHED, _DOTTED, _MIXED = (0, (5, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1))
-_STYLES: dict[str, tuple[str, Any]] = {name: STYLES[name] for name in (HIDDEN, STATED, KNOWN)}
-_STYLES[PRESCRIBED] = (STYLES[HIDDEN][0], _MIXED)
+_STYLES: dict[str, Style] = {name: STYLES[name] for name in (HIDDEN, STATED, KNOWN)}
+_STYLES[PRESCRIBED] = (STYLES[HIDDEN][0], MIXED)
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _AXES = {"T": "rounds T", "K": "arms K", "D": "objectives D", "N": "users N"}
 
@@ -33,11 +42,22 @@ def rounded(value: float) -> str:
     return f"{value / 10**power:.1f}·10{str(power).translate(_RAISED)}"
 
 
+def says_more(rows: Table) -> npt.NDArray[np.bool_]:
+    """Tell where a bound is below the trivial one, and so says more than that."""
+    below: npt.NDArray[np.bool_] = rows["bound"] < (1 - 1e-9) * rows["trivial"]
+    return below
+
+
 def says_more_from(tables: Tables, policy: str) -> float:
     """Return the T from which on the bound of the median instance is below the trivial one, infinity if never."""
     far = tables["horizon"].where(policy=policy)
-    later = far["round"][far["bound"] < (1 - 1e-9) * far["trivial"]]
+    later = far["round"][says_more(far)]
     return float(later[0]) if len(later) else math.inf
+
+
+def warm_up_of(tables: Tables) -> float:
+    """Return Theorem 1's M."""
+    return float(tables["horizon"].where(policy=PRESCRIBED)["M"][0])
 
 
 def axis_of(row: Mapping[str, Any]) -> str:
@@ -54,29 +74,24 @@ def _draw_regret(tables: Tables) -> Any:
     for each, policy in zip(axes, THEOREMS, strict=True):
         rows, trials = tables["curves"].where(policy=policy), tables["trials"].where(policy=policy)
         paper, colour = int(trials["rounds"][0]), _STYLES[policy][0]
-        each.plot(rows["round"], rows["round"] * np.median(trials["trivial"]) / paper, color=_GREY, ls=_DOTTED, lw=1.6)
+        each.plot(rows["round"], rows["round"] * np.median(trials["trivial"]) / paper, color=GREY, ls=DOTTED, lw=1.6)
         each.fill_between(rows["round"], rows["bound, 10 %"], rows["bound, 90 %"], color=colour, alpha=0.15, lw=0)
-        each.plot(rows["round"], rows["bound"], color=colour, linestyle=_DASHED, linewidth=1.5)
-        each.plot(rows["round"], rows["without M"], color=colour, linestyle=_MIXED, linewidth=1.2)
+        each.plot(rows["round"], rows["bound"], color=colour, linestyle=DASHED, linewidth=1.5)
+        each.plot(rows["round"], rows["without M"], color=colour, linestyle=MIXED, linewidth=1.2)
         each.fill_between(rows["round"], rows["low"], rows["high"], color=colour, alpha=0.25, linewidth=0)
         each.plot(rows["round"], rows["mean"], color=colour, linewidth=1.8)
-        each.axvline(paper, color=_GREY, linewidth=0.8)
-        label = f"T = {paper:,} "
-        each.text(paper, 0.03, label, transform=each.get_xaxis_transform(), fontsize=8, color=_GREY, ha="right")
-        each.set_title(f"{THEOREMS[policy]}: {policy.split(',')[0]}", fontsize=9, loc="left")
-        decades = [tick for tick in (10, 100, 1000, 10_000) if tick <= rows["round"][-1]]
-        each.set_xscale("log")
-        each.set_xticks(decades, [f"{tick:,}" for tick in decades])
+        each.axvline(paper, color=GREY, linewidth=0.8)
+        each.text(
+            paper, 0.03, f"T = {paper:,} ", transform=each.get_xaxis_transform(), fontsize=8, color=GREY, ha="right"
+        )
         each.set_yscale("log")
         each.set_ylim(0.8, 3e6)
-        each.minorticks_off()
-        each.set_xlabel("rounds T", fontsize=8.5)
-        each.set_ylabel("regret, all users", fontsize=8.5)
-    warm_up = float(tables["horizon"].where(policy=PRESCRIBED)["M"][0])
-    axes[0].text(11, 5e5, f"the bound is the trivial one\nup to M = {rounded(warm_up)}", fontsize=8)
+        log_rounds(each, rows["round"][-1], first=10)
+        label(each, f"{THEOREMS[policy]}: {policy.split(',')[0]}", "rounds T", "regret, all users")
+    axes[0].text(11, 5e5, f"the bound is the trivial one\nup to M = {rounded(warm_up_of(tables))}", fontsize=8)
     names = ["mean regret", "bound: median and 80 % of instances", "trivial bound", "Theorem 1 if M were 0 (no bound)"]
-    lines = ["-", _DASHED, _DOTTED, _MIXED]
-    legend_above(figure, names, [(_GREY if line == _DOTTED else _BLACK, line) for line in lines])
+    lines = ["-", DASHED, DOTTED, MIXED]
+    legend_above(figure, names, [(GREY if line == DOTTED else BLACK, line) for line in lines])
     return figure
 
 
@@ -95,25 +110,21 @@ def _describe_regret(tables: Tables) -> str:
 
 
 def _twin_regret(tables: Tables) -> Table:
-    rows = []
     wanted = np.array([10, 30, 100, 300, 1000, 2500, 5000, 10_000, 20_000, 40_000])
-    for policy, theorem in THEOREMS.items():
-        table = tables["curves"].where(policy=policy)
-        every = list(table.rows())
-        for place in np.unique(np.searchsorted(table["round"], wanted[wanted <= table["round"][-1]])):
-            row = every[place]
-            rows.append(
-                {
-                    "bound of": theorem,
-                    "policy": policy,
-                    "rounds": row["round"],
-                    "mean regret": round(row["mean"], 1),
-                    "95 % interval": f"{row['low']:.1f} … {row['high']:.1f}",
-                    "bound, median instance": round(row["bound"]),
-                    "bound/regret, median": float(f"{row['ratio']:.3g}"),
-                }
-            )
-    return Table.from_rows(rows)
+    rounds = np.unique(tables["curves"]["round"])
+    shown = set(rounds[np.searchsorted(rounds, wanted[wanted <= rounds[-1]])].tolist())
+    rows = [row for policy in THEOREMS for row in tables["curves"].where(policy=policy).rows() if row["round"] in shown]
+    return Table.from_rows(rows).told(
+        {
+            "bound of": lambda row: THEOREMS[row["policy"]],
+            "policy": "policy",
+            "rounds": "round",
+            "mean regret": ("mean", 1),
+            "95 % interval": lambda row: interval_text(row["low"], row["high"], ".1f"),
+            "bound, median instance": lambda row: round(row["bound"]),
+            "bound/regret, median": lambda row: float(f"{row['ratio']:.3g}"),
+        }
+    )
 
 
 def _draw_horizon(tables: Tables) -> Any:
@@ -122,34 +133,21 @@ def _draw_horizon(tables: Tables) -> Any:
     paper = int(hidden["rounds"][0])
     decisions = float(hidden["trivial"][0]) / paper
     for policy in THEOREMS:
-        colour, line = _STYLES[policy]
         far, seen = tables["horizon"].where(policy=policy), tables["curves"].where(policy=policy)
-        axes.plot(far["round"], np.minimum(far["bound"], far["trivial"]), color=colour, linestyle=line, linewidth=1.6)
+        draw_line(axes, far["round"], np.minimum(far["bound"], far["trivial"]), _STYLES[policy], linewidth=1.6)
         late = seen["round"] >= far["round"][0]
-        axes.plot(
-            seen["round"][late], seen["mean"][late] / seen["round"][late] / decisions, color=colour, lw=3.0, ls=line
-        )
-    end = tables["curves"].where(policy=KNOWN)
-    axes.annotate(
-        "measured",
-        (float(end["round"][-1]), float(end["mean"][-1] / end["round"][-1] / decisions)),
-        xytext=(6, 6),
-        textcoords="offset points",
-        fontsize=8,
-        va="center",
-    )
-    warm_up = float(tables["horizon"].where(policy=PRESCRIBED)["M"][0])
-    axes.annotate(
-        f"M = {rounded(warm_up)}", (warm_up, 1.0), xytext=(4, 3), textcoords="offset points", fontsize=8, va="bottom"
-    )
-    axes.axvline(paper, color=_GREY, linewidth=0.8)
-    axes.text(paper * 1.15, 2e-7, f"the paper's T = {paper:,}", fontsize=8, color=_GREY)
+        measured = seen["mean"] / seen["round"] / decisions
+        draw_line(axes, seen["round"][late], measured[late], _STYLES[policy], linewidth=3.0)
+    write_at(axes, "measured", (float(seen["round"][-1]), float(measured[-1])), (6, 6))  # at the last one's end
+    warm_up = warm_up_of(tables)
+    write_at(axes, f"M = {rounded(warm_up)}", (warm_up, 1.0), (4, 3), va="bottom")
+    axes.axvline(paper, color=GREY, linewidth=0.8)
+    axes.text(paper * 1.15, 2e-7, f"the paper's T = {paper:,}", fontsize=8, color=GREY)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(1e-7, 5)
     axes.minorticks_off()
-    axes.set_xlabel("rounds T", fontsize=8.5)
-    axes.set_ylabel("regret a decision", fontsize=8.5)
+    label(axes, x="rounds T", y="regret a decision")
     names = [f"{theorem}, {policy.split(',')[0]}" for policy, theorem in THEOREMS.items()]
     legend_above(figure, names, [_STYLES[policy] for policy in THEOREMS])
     return figure
@@ -181,18 +179,16 @@ def _twin_horizon(tables: Tables) -> Table:
 
 def _draw_scaling(tables: Tables) -> Any:
     figure, axes = panels(4, columns=2, height=2.9, legend=0.4)
-    for each, (axis, label) in zip(axes, _AXES.items(), strict=True):
+    for each, (axis, words) in zip(axes, _AXES.items(), strict=True):
         found = tables["exponents"].where(axis=axis, instances=ALL)
         ends = []
         for policy in POLICIES:
-            colour, line = _STYLES[policy]
             rows = _by_size(tables, axis, policy)
-            each.fill_between(rows["size"], rows["low"], rows["high"], color=colour, alpha=0.18, linewidth=0)
             width = 2.6 if policy == STATED else 1.6  # PRUCB-KP lies upon it
-            each.plot(rows["size"], rows["mean"], color=colour, linestyle=line, linewidth=width)
+            draw_rows(each, rows, "size", _STYLES[policy], linewidth=width)
             (row,) = found.where(policy=policy).rows()
             bound = f", bound {row['bound']:.2f}" if math.isfinite(row["bound"]) else ""
-            ends.append((float(rows["mean"][-1]), f"{row['exponent']:.2f}{bound}", ink(colour)))
+            ends.append((float(rows["mean"][-1]), f"{row['exponent']:.2f}{bound}", ink(_STYLES[policy][0])))
         sizes = rows["size"].tolist()
         each.set_xscale("log")
         each.set_yscale("log")
@@ -203,9 +199,7 @@ def _draw_scaling(tables: Tables) -> Any:
         each.set_yticks(ticks, [f"{tick:,.0f}" for tick in ticks])
         each.minorticks_off()
         _label_ends(each, sizes[-1] * (sizes[-1] / sizes[0]) ** 0.03, ends)
-        each.set_title(f"{label}: fitted exponents beside the lines", fontsize=9, loc="left")
-        each.set_xlabel(label, fontsize=8.5)
-        each.set_ylabel("regret, all users", fontsize=8.5)
+        label(each, f"{words}: fitted exponents beside the lines", words, "regret, all users")
     legend_above(figure, POLICIES, [_STYLES[policy] for policy in POLICIES])
     return figure
 
@@ -224,8 +218,7 @@ def _by_size(tables: Tables, axis: str, policy: str) -> Table:
     if axis != "T":
         return tables["sizes"].where(axis=axis, policy=policy)
     rows = tables["curves"].where(policy=policy)
-    last = int(rows["round"][-1])
-    keep = np.isin(rows["round"], [last // 8, last // 4, last // 2, last])
+    keep = np.isin(rows["round"], doublings_of(int(rows["round"][-1])))
     return Table({"size": rows["round"][keep]} | {name: rows[name][keep] for name in ("mean", "low", "high")})
 
 
@@ -242,16 +235,16 @@ def _describe_scaling(tables: Tables) -> str:
 
 def _twin_scaling(tables: Tables) -> Table:
     rows: list[dict[str, Any]] = []
-    for axis, label in _AXES.items():
+    for axis, words in _AXES.items():
         by_policy = {policy: _by_size(tables, axis, policy) for policy in POLICIES}
         for place, size in enumerate(by_policy[PRESCRIBED]["size"].tolist()):
-            row = {"varied": label, "size": f"{size:,}"}
+            row = {"varied": words, "size": f"{size:,}"}
             rows.append(row | {policy: f"{table['mean'][place]:,.1f}" for policy, table in by_policy.items()})
         for instances in (ALL, CLEAR):
             found = tables["exponents"].where(axis=axis, instances=instances)
             if len(found):
                 cells = {row["policy"]: _with_bound(row) for row in found.rows()}
-                rows.append({"varied": label, "size": f"exponent, {instances}"} | cells)
+                rows.append({"varied": words, "size": f"exponent, {instances}"} | cells)
     return Table.from_rows(rows)
 
 
@@ -261,25 +254,9 @@ def _with_bound(row: Mapping[str, Any]) -> str:
 
 
 DRAWINGS = (
+    Drawing("bounds-regret", "The bounds over the regret", _draw_regret, _describe_regret, _twin_regret),
     Drawing(
-        id="bounds-regret",
-        title="The bounds over the regret",
-        draw=_draw_regret,
-        describe=_describe_regret,
-        twin=_twin_regret,
+        "bounds-horizon", "From which T on the bounds say something", _draw_horizon, _describe_horizon, _twin_horizon
     ),
-    Drawing(
-        id="bounds-horizon",
-        title="From which T on the bounds say something",
-        draw=_draw_horizon,
-        describe=_describe_horizon,
-        twin=_twin_horizon,
-    ),
-    Drawing(
-        id="bounds-scaling",
-        title="How regret grows with T, K, D and N",
-        draw=_draw_scaling,
-        describe=_describe_scaling,
-        twin=_twin_scaling,
-    ),
+    Drawing("bounds-scaling", "How regret grows with T, K, D and N", _draw_scaling, _describe_scaling, _twin_scaling),
 )

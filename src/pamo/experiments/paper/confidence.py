@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pamo.experiments.figures import INK, legend_above, panels
-from pamo.experiments.paper.statements import (
-    BOUND,
-    EXPERIMENTS,
-    HALF,
-    LEMMA,
-    SMALL,
-    THEORY,
-    watch_statements,
-)
-from pamo.experiments.paper.theorems import worst_of
-from pamo.experiments.study import Claim, Drawing, Finding, Progress, Study, Verdict
+from pamo.experiments.figures import INK, label, legend_above, log_rounds, panels
+from pamo.experiments.paper.regret import interval_text
+from pamo.experiments.paper.statements import BOUND, EXPERIMENTS, HALF, LEMMA, SMALL, THEORY, watch_statements
+from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict, judge_stated, worst_of
 from pamo.experiments.tables import Table, Tables
-from pamo.simulation.plot import STYLES
+from pamo.simulation.plot import BLUE, DASHED, DOTTED, GREY, MIXED, Style, draw_line
 
-_BLUE, _GREY = STYLES["prucb-hp"][0], "#666666"
-_LINES: dict[str, tuple[str, Any]] = {
-    LEMMA: (INK, "-"),
-    HALF: (_GREY, (0, (5, 1.5))),
-    SMALL: (INK, (0, (3, 1, 1, 1))),
-}
+_LINES: dict[str, Style] = {LEMMA: (INK, "-"), HALF: (GREY, DASHED), SMALL: (INK, MIXED)}
 _TICKS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
-
-
-def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
-    return watch_statements(settings, seed, progress)
 
 
 def _chosen(tables: Tables, statement: str, settings: str | None, since: int) -> list[dict[str, Any]]:
@@ -45,12 +29,7 @@ def _chosen(tables: Tables, statement: str, settings: str | None, since: int) ->
 
 def _against(rows: Sequence[Mapping[str, Any]]) -> Verdict:
     """Hold each share against what is stated for it; the worst counts."""
-    return worst_of(
-        Verdict.CONFIRMED
-        if row["share"] >= row["stated"]
-        else (Verdict.PARTLY if row["high"] >= row["stated"] else Verdict.NOT)
-        for row in rows
-    )
+    return worst_of(judge_stated(row["share"], row["high"], row["stated"]) for row in rows)
 
 
 def _by_environment(rows: Sequence[Mapping[str, Any]], column: str = "share") -> str:
@@ -95,7 +74,7 @@ def _judge_upper_bound(tables: Tables) -> Finding:
     )
 
 
-def _judge_experiments(tables: Tables, statement: str, what: str) -> Finding:
+def _judge_experiments(tables: Tables, *, statement: str, what: str) -> Finding:
     early, late = (_chosen(tables, statement, EXPERIMENTS, since) for since in (2, 0))
     verdict = _against(early)
     if verdict != Verdict.CONFIRMED:
@@ -118,33 +97,20 @@ def _draw_radius(tables: Tables) -> Any:
     figure, axes = panels(len(names), columns=2, height=3.2, legend=0.4)
     for each, name in zip(axes, names, strict=True):
         some = rows.where(environment=name)
-        each.fill_between(some["round"], some["distance, median"], some["distance, 99 %"], color=_BLUE, alpha=0.3, lw=0)
-        each.plot(some["round"], some["distance, median"], color=_BLUE, lw=1.6)
-        for radius, (colour, line) in _LINES.items():
+        each.fill_between(some["round"], some["distance, median"], some["distance, 99 %"], color=BLUE, alpha=0.3, lw=0)
+        each.plot(some["round"], some["distance, median"], color=BLUE, lw=1.6)
+        for radius, style in _LINES.items():
             positive = some[radius] > 0.0  # the experiments' is 0 in round 1
-            each.plot(some["round"][positive], some[radius][positive], color=colour, linestyle=line, linewidth=1.5)
+            draw_line(each, some["round"][positive], some[radius][positive], style, linewidth=1.5)
         each.set_yscale("log")
         each.set_ylim(0.08, 20)
         each.set_yticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
-        each.set_title(name, fontsize=9, loc="left")
-        each.set_ylabel("‖ĉ − c̄‖ in V, the farthest user", fontsize=8.5)
-        _rounds_axis(each, some["round"])
-    names = [
-        "Lemma 2's radius β",
-        "the same with R = ½",
-        "the experiments' β",
-        "distance: median, up to 99 % of trials",
-    ]
-    legend_above(figure, names, [*_LINES.values(), (_BLUE, "-")])
+        log_rounds(each, max(some["round"]))
+        label(each, name, "round t", "‖ĉ − c̄‖ in V, the farthest user")
+    distance = "distance: median, up to 99 % of trials"
+    names = ["Lemma 2's radius β", "the same with R = ½", "the experiments' β", distance]
+    legend_above(figure, names, [*_LINES.values(), (BLUE, "-")])
     return figure
-
-
-def _rounds_axis(axes: Any, rounds: Any) -> None:
-    decades = [tick for tick in (1, 10, 100, 1000, 10_000) if tick <= max(rounds)]
-    axes.set_xscale("log")
-    axes.set_xticks(decades, [f"{tick:,}" for tick in decades])
-    axes.minorticks_off()
-    axes.set_xlabel("round t", fontsize=8.5)
 
 
 def _describe_radius(tables: Tables) -> str:
@@ -163,40 +129,35 @@ def _describe_radius(tables: Tables) -> str:
 
 
 def _twin_radius(tables: Tables) -> Table:
-    rows = []
-    for row in tables["rounds"].rows():
-        if row["round"] in _TICKS:
-            rows.append(
-                {"environment": row["environment"], "run with": row["settings"], "round": row["round"]}
-                | {f"distance, {q}": round(row[f"distance, {q}"], 3) for q in ("median", "95 %", "99 %")}
-                | {"Lemma 2's β": round(row[LEMMA], 2), "with R = ½": round(row[HALF], 2)}
-                | {"the experiments' β": round(row[SMALL], 3)}
-            )
-    return Table.from_rows(rows)
+    rows = [row for row in tables["rounds"].rows() if row["round"] in _TICKS]
+    return Table.from_rows(rows).told(
+        {"environment": "environment", "run with": "settings", "round": "round"}
+        | {f"distance, {q}": (f"distance, {q}", 3) for q in ("median", "95 %", "99 %")}
+        | {"Lemma 2's β": (LEMMA, 2), "with R = ½": (HALF, 2), "the experiments' β": (SMALL, 3)}
+    )
 
 
 def _draw_shares(tables: Tables) -> Any:
     names = tables["rounds"].distinct("environment")
     figure, axes = panels(2, columns=2, height=3.0, legend=0.4)
-    styles: list[tuple[str, Any]] = [(_BLUE, "-"), (_BLUE, (0, (5, 1.5))), (_BLUE, (0, (1, 1)))]
-    panes = ((LEMMA, SMALL, 0.02, "left"), (BOUND, BOUND, 0.98, "right"))
-    for each, (first, second, x, side) in zip(axes, panes, strict=True):
+    styles: list[Style] = [(BLUE, "-"), (BLUE, DASHED), (BLUE, DOTTED)]
+    panes = (
+        (LEMMA, SMALL, "c̄ is in the ellipsoid: all users", 0.02, "left"),
+        (BOUND, BOUND, "scores are upper bounds: all users, all arms", 0.98, "right"),
+    )
+    for each, (first, second, title, x, side) in zip(axes, panes, strict=True):
         stated = float(tables["shares"].where(statement=first)["stated"][0])
-        each.axhline(100 * stated, color=_GREY, linewidth=1.0)
-        label = f"promised for all rounds: {stated:.1%}"
-        each.text(
-            x, 100 * stated - 3, label, transform=each.get_yaxis_transform(), fontsize=8, va="top", ha=side, color=_GREY
-        )
+        each.axhline(100 * stated, color=GREY, linewidth=1.0)
+        look: dict[str, Any] = {"fontsize": 8, "va": "top", "ha": side, "color": GREY}
+        said = f"promised for all rounds: {stated:.1%}"
+        each.text(x, 100 * stated - 3, said, transform=each.get_yaxis_transform(), **look)
         for name, style in zip(names, styles[1:], strict=True):
-            for settings, statement, (colour, line) in ((THEORY, first, styles[0]), (EXPERIMENTS, second, style)):
+            for settings, statement, drawn in ((THEORY, first, styles[0]), (EXPERIMENTS, second, style)):
                 rows = tables["rounds"].where(environment=name, settings=settings)
-                share = 100 * rows[f"share from here on, {statement}"]
-                each.plot(rows["round"], share, color=colour, linestyle=line, linewidth=1.8)
+                draw_line(each, rows["round"], 100 * rows[f"share from here on, {statement}"], drawn, linewidth=1.8)
         each.set_ylim(-3, 104)
-        each.set_ylabel("trials in which it holds from t to the end, %", fontsize=8.5)
-        _rounds_axis(each, tables["rounds"]["round"])
-    axes[0].set_title("c̄ is in the ellipsoid: all users", fontsize=9, loc="left")
-    axes[1].set_title("scores are upper bounds: all users, all arms", fontsize=9, loc="left")
+        log_rounds(each, max(tables["rounds"]["round"]))
+        label(each, title, "round t", "trials in which it holds from t to the end, %")
     legend_above(figure, [f"{THEORY}, any noise", *(f"{EXPERIMENTS}, {name}" for name in names)], styles, columns=3)
     return figure
 
@@ -216,25 +177,25 @@ def _describe_shares(tables: Tables) -> str:
     return "Share of trials in which a statement holds in every round from t on, against t. " + "; ".join(parts) + "."
 
 
+def _claims_of(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is about rounds that are claimed: of round 1, the experiments' settings claim nothing."""
+    small = row["statement"] == SMALL or (row["statement"] == BOUND and row["settings"] == EXPERIMENTS)
+    return bool((row["since"] > 1) == small)
+
+
 def _twin_shares(tables: Tables) -> Table:
-    rows = []
-    for row in tables["shares"].rows():
-        # The experiments' settings claim nothing of round 1, where their bonuses are 0.
-        small = row["statement"] == SMALL or (row["statement"] == BOUND and row["settings"] == EXPERIMENTS)
-        if (row["since"] > 1) == small:
-            rows.append(
-                {
-                    "statement": row["statement"],
-                    "environment": row["environment"],
-                    "run with": row["settings"],
-                    "from round": row["since"],
-                    "trials in which it holds": f"{row['held']:,} of {row['trials']:,}",
-                    "share": f"{row['share']:.2%}",
-                    "95 % interval": f"{row['low']:.2%} … {row['high']:.2%}",
-                    "promised": f"{row['stated']:.1%}",
-                }
-            )
-    return Table.from_rows(rows)
+    return Table.from_rows([row for row in tables["shares"].rows() if _claims_of(row)]).told(
+        {
+            "statement": "statement",
+            "environment": "environment",
+            "run with": "settings",
+            "from round": "since",
+            "trials in which it holds": lambda row: f"{row['held']:,} of {row['trials']:,}",
+            "share": lambda row: f"{row['share']:.2%}",
+            "95 % interval": lambda row: interval_text(row["low"], row["high"], ".2%"),
+            "promised": lambda row: f"{row['stated']:.1%}",
+        }
+    )
 
 
 _SHARE_RULE = (
@@ -264,7 +225,7 @@ STUDY = Study(
     },
     quick={"rounds": 300, "trials": 500},
     weight=14.0,
-    measure=_measure,
+    measure=watch_statements,
     claims=(
         Claim(
             id="lemma-2",
@@ -291,7 +252,7 @@ STUDY = Study(
             rule=_SHARE_RULE + "The share is that of trials in which it holds for all users and rounds from 2 on (in "
             "round 1 the radius is 0). Partly, too, if it is confirmed after the first tenth of the rounds. The worst "
             "environment counts.",
-            judge=lambda tables: _judge_experiments(tables, SMALL, "c̄ was in every user's ellipsoid"),
+            judge=partial(_judge_experiments, statement=SMALL, what="c̄ was in every user's ellipsoid"),
             ours=True,
         ),
         Claim(
@@ -299,24 +260,24 @@ STUDY = Study(
             paper="With the settings of the paper's experiments, scores are upper bounds as in Lemma 3.",
             source="not in the paper: with α = 1 the lemma promises next to nothing in the first rounds",
             rule="As for the radius, against the probability that Lemma 3 states with Theorem 1's settings.",
-            judge=lambda tables: _judge_experiments(tables, BOUND, "Every score was an upper bound for every user"),
+            judge=partial(_judge_experiments, statement=BOUND, what="Every score was an upper bound for every user"),
             ours=True,
         ),
     ),
     drawings=(
         Drawing(
-            id="confidence-radius",
-            title="Distance of the estimated from the true preference, and the radii that are to hold it",
-            draw=_draw_radius,
-            describe=_describe_radius,
-            twin=_twin_radius,
+            "confidence-radius",
+            "Distance of the estimated from the true preference, and the radii that are to hold it",
+            _draw_radius,
+            _describe_radius,
+            _twin_radius,
         ),
         Drawing(
-            id="confidence-shares",
-            title="Share of trials in which the statements hold from a round on",
-            draw=_draw_shares,
-            describe=_describe_shares,
-            twin=_twin_shares,
+            "confidence-shares",
+            "Share of trials in which the statements hold from a round on",
+            _draw_shares,
+            _describe_shares,
+            _twin_shares,
         ),
     ),
 )

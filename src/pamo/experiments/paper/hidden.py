@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
-from pamo.experiments.figures import draw_curves
-from pamo.experiments.grid import PAPER_TRIALS, exponent, final, run_grid
-from pamo.experiments.paper.regret import (
-    PREFERENCE_FREE,
-    cell,
-    cells_of,
-    count_beaten,
-    describe_finals,
-    twin_of_finals,
-)
-from pamo.experiments.study import Claim, Drawing, Finding, Progress, Study, judge_share
+from pamo.experiments.grid import PAPER_TRIALS, exponent, mean_final, run_grid
+from pamo.experiments.paper.regret import PREFERENCE_FREE, cell, cells_of, count_beaten, regret_drawing
+from pamo.experiments.study import Claim, Finding, Study, judge_share
 from pamo.experiments.tables import Tables
 
 OURS = "prucb-hp"
-COMPETITORS = ("s-ucb", "s-moss", "pareto-ucb", "pareto-ts", "oful", "ucb", "moss")
+COMPETITORS = (*PREFERENCE_FREE, "oful", "ucb", "moss")
 LEFT_OUT = ("ucb-per-user", "greedy")
 _SIZES = ((2, 3), (2, 8), (10, 5))
 
@@ -30,12 +20,6 @@ CELLS = [
     for block in (3, 5)
     for users, objectives in _SIZES
 ]
-
-
-def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
-    return run_grid(
-        settings["cells"], rounds=settings["rounds"], trials=settings["trials"], seed=seed, progress=progress
-    )
 
 
 def _judge_superior(tables: Tables) -> Finding:
@@ -49,16 +33,13 @@ def _judge_superior(tables: Tables) -> Finding:
 
 
 def _judge_linear(tables: Tables) -> Finding:
-    powers = {(name, policy): exponent(tables, name, policy) for name in cells_of(tables) for policy in PREFERENCE_FREE}
-    good = sum(power >= 0.9 for power in powers.values())
-    by_policy = {
-        policy: [power for (_, other), power in powers.items() if other == policy] for policy in PREFERENCE_FREE
-    }
-    ranges = "; ".join(f"{policy} {min(p):.2f} to {max(p):.2f}" for policy, p in by_policy.items())
+    powers = {policy: [exponent(tables, name, policy) for name in cells_of(tables)] for policy in PREFERENCE_FREE}
+    good = sum(power >= 0.9 for several in powers.values() for power in several)
+    ranges = "; ".join(f"{policy} {min(p):.2f} to {max(p):.2f}" for policy, p in powers.items())
     return Finding(
-        judge_share(good, len(powers)),
+        judge_share(good, sum(map(len, powers.values()))),
         f"Late growth of regret like t^p, with p across settings: {ranges}.",
-        {policy: min(p) for policy, p in by_policy.items()},
+        {policy: min(p) for policy, p in powers.items()},
     )
 
 
@@ -76,11 +57,11 @@ def _judge_left_out(tables: Tables) -> Finding:
     names = cells_of(tables)
     won, total, _ = count_beaten(tables, names, OURS, LEFT_OUT)
     ratios = {
-        other: [float(final(tables, name, other).mean() / final(tables, name, OURS).mean()) for name in names]
+        other: [mean_final(tables, name, other) / mean_final(tables, name, OURS) for name in names]
         for other in LEFT_OUT
     }
     first = next((name for name in names if "blocks of 5" in name), names[0])
-    example = ", ".join(f"{policy} {final(tables, first, policy).mean():,.0f}" for policy in (OURS, *LEFT_OUT))
+    example = ", ".join(f"{policy} {mean_final(tables, first, policy):,.0f}" for policy in (OURS, *LEFT_OUT))
     spans = "; ".join(
         f"{other} has {min(r):.2f} to {max(r):.2f} times PRUCB-HP's regret" for other, r in ratios.items()
     )
@@ -89,23 +70,6 @@ def _judge_left_out(tables: Tables) -> Finding:
         f"PRUCB-HP is lower in {won} of {total} comparisons: {spans}. With {first}: {example}.",
         {"won": won, "comparisons": total} | {f"{other}, lowest ratio": min(r) for other, r in ratios.items()},
     )
-
-
-def _drawing(id: str, title: str, keep: str, policies: tuple[str, ...], trials: int | None = None) -> Drawing:
-    def chosen(tables: Tables) -> list[str]:
-        return [name for name in cells_of(tables) if keep in name]
-
-    return Drawing(
-        id=id,
-        title=title,
-        draw=lambda tables: draw_curves(tables, chosen(tables), policies, trials=_count(tables, trials)),
-        describe=lambda tables: describe_finals(tables, chosen(tables), policies),
-        twin=lambda tables: twin_of_finals(tables, chosen(tables), policies),
-    )
-
-
-def _count(tables: Tables, trials: int | None) -> int | None:
-    return None if trials is None else min(trials, int(max(tables["curves"]["trials"])))
 
 
 _PAPER = (OURS, *COMPETITORS)
@@ -121,7 +85,7 @@ STUDY = Study(
     settings={"cells": CELLS, "rounds": 5000, "trials": 100},
     quick={"cells": [CELLS[3], CELLS[9]], "rounds": 1000, "trials": 10},
     weight=55.0,
-    measure=_measure,
+    measure=run_grid,
     claims=(
         Claim(
             id="superior",
@@ -156,16 +120,20 @@ STUDY = Study(
         ),
     ),
     drawings=(
-        _drawing("hidden-predefined", "Predefined preferences, mean of all trials", "predefined", _PAPER),
-        _drawing("hidden-random", "Random preferences, mean of all trials", "random", _PAPER),
-        _drawing(
-            "hidden-ten-trials", "Blocks of 5 at the paper's size, ten trials", "blocks of 5", _PAPER, PAPER_TRIALS
+        regret_drawing("hidden-predefined", "Predefined preferences, mean of all trials", _PAPER, keep="predefined"),
+        regret_drawing("hidden-random", "Random preferences, mean of all trials", _PAPER, keep="random"),
+        regret_drawing(
+            "hidden-ten-trials",
+            "Blocks of 5 at the paper's size, ten trials",
+            _PAPER,
+            keep="blocks of 5",
+            trials=PAPER_TRIALS,
         ),
-        _drawing(
+        regret_drawing(
             "hidden-left-out",
             "Against the baselines that the paper leaves out",
-            "blocks of 5",
             (OURS, "oful", *LEFT_OUT),
+            keep="blocks of 5",
         ),
     ),
 )

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pamo.environments import conflict
-from pamo.experiments.figures import draw_bars, draw_curves, panels
+from pamo.experiments.figures import draw_bars, draw_curves, label, panels
 from pamo.experiments.grid import exponent, run_grid, slopes
-from pamo.experiments.paper.regret import PREFERENCE_FREE, cells_of, describe_finals
-from pamo.experiments.study import Claim, Drawing, Finding, Progress, Study, judge_share
+from pamo.experiments.paper.regret import PREFERENCE_FREE, cells_of, interval_text, regret_drawing
+from pamo.experiments.study import Claim, Drawing, Finding, Study, judge_share
 from pamo.experiments.tables import Table, Tables
+from pamo.progress import Progress
 from pamo.simulation import summarize
 from pamo.simulation.plot import STYLES
 from pamo.theory import preference_free_slope
@@ -20,21 +21,15 @@ POLICIES = (*AWARE, *PREFERENCE_FREE, "oful", "ucb", "moss", "ucb-per-user", "gr
 """The paper's, its competitors, and the two that it leaves out."""
 _EXACT, _NOISY = "fixed rewards and preferences", "with the experiments' noise"
 
-_FIXED = conflict().settings
+_NOISE = {_EXACT: {}, _NOISY: {"reward_variance": 0.01, "preference_variance": 0.5}}
 CELLS = [
-    {"cell": _EXACT, "environment": _FIXED, "policies": list(POLICIES)},
-    {
-        "cell": _NOISY,
-        "environment": _FIXED | {"reward_variance": 0.01, "preference_variance": 0.5},
-        "policies": list(POLICIES),
-    },
+    {"cell": name, "environment": conflict().settings | noise, "policies": list(POLICIES)}
+    for name, noise in _NOISE.items()
 ]
 
 
 def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
-    tables = run_grid(
-        settings["cells"], rounds=settings["rounds"], trials=settings["trials"], seed=seed, progress=progress
-    )
+    tables = run_grid(settings, seed, progress)
     rows = []
     for name in cells_of(tables):
         for policy in tables["finals"].where(cell=name).distinct("policy"):
@@ -79,18 +74,14 @@ def _draw_slopes(tables: Tables) -> Any:
     for each, name in zip(axes, names, strict=True):
         rows = sorted(tables["growth"].where(cell=name).rows(), key=lambda row: -float(row["slope"]))
         policies = [row["policy"] for row in rows]
-        draw_bars(
-            each,
-            policies,
-            [row["slope"] for row in rows],
-            [row["low"] for row in rows],
-            [row["high"] for row in rows],
-            colours=[STYLES[policy][0] for policy in policies],
-            form="{:.3f}",
-        )
+        intervals = [(row["slope"], row["low"], row["high"]) for row in rows]
+        draw_bars(each, policies, intervals, colours=[STYLES[policy][0] for policy in policies], form="{:.3f}")
         each.axvline(preference_free_slope(), color="#222222", linewidth=1, linestyle=(0, (4, 2)))
-        each.set_title(f"{name}\n(dashed: Proposition 1's instance allows no less)", fontsize=9, loc="left")
-        each.set_xlabel("regret a round, both users, over the second half", fontsize=8.5)
+        label(
+            each,
+            f"{name}\n(dashed: Proposition 1's instance allows no less)",
+            "regret a round, both users, over the second half",
+        )
     return figure
 
 
@@ -100,17 +91,14 @@ def _describe_slopes(tables: Tables) -> str:
 
 
 def _twin(tables: Tables) -> Table:
-    return Table.from_rows(
-        [
-            {
-                "instance": row["cell"],
-                "policy": row["policy"],
-                "regret a round": round(row["slope"], 4),
-                "95 % interval": f"{row['low']:.4f} … {row['high']:.4f}",
-                "grows like t^p, p": round(row["exponent"], 2),
-            }
-            for row in tables["growth"].rows()
-        ]
+    return tables["growth"].told(
+        {
+            "instance": "cell",
+            "policy": "policy",
+            "regret a round": ("slope", 4),
+            "95 % interval": lambda row: interval_text(row["low"], row["high"], ".4f"),
+            "grows like t^p, p": ("exponent", 2),
+        }
     )
 
 
@@ -144,21 +132,15 @@ STUDY = Study(
         ),
     ),
     drawings=(
-        Drawing(
-            id="lower-bound",
-            title="Regret on the conflicting-arms instance, both axes logarithmic: linear growth is a straight rise",
+        regret_drawing(
+            "lower-bound",
+            "Regret on the conflicting-arms instance, both axes logarithmic: linear growth is a straight rise",
+            POLICIES,
             draw=lambda tables: draw_curves(
                 tables, cells_of(tables), (*AWARE, "ucb-per-user", "oful", "ucb", *PREFERENCE_FREE), columns=2, log=True
             ),
-            describe=lambda tables: describe_finals(tables, cells_of(tables), POLICIES),
             twin=_twin,
         ),
-        Drawing(
-            id="lower-bound-slopes",
-            title="Regret a round, late in the run",
-            draw=_draw_slopes,
-            describe=_describe_slopes,
-            twin=_twin,
-        ),
+        Drawing("lower-bound-slopes", "Regret a round, late in the run", _draw_slopes, _describe_slopes, _twin),
     ),
 )

@@ -7,37 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from pamo.experiments.figures import panels
-from pamo.experiments.paper.estimation import TOY, errors, least_squares, sample
-from pamo.experiments.study import Claim, Drawing, Finding, Progress, Study, Verdict
+from pamo.arrays import Floats
+from pamo.estimators import preferences
+from pamo.experiments.figures import label, panels, write_at
+from pamo.experiments.paper.estimation import PLAIN, TOY, errors, sample
+from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict
 from pamo.experiments.tables import Table, Tables
+from pamo.progress import Progress
 from pamo.simulation import summarize
+from pamo.simulation.plot import BLACK, BLUE, VERMILION
 
-_COLOURS = {"arm 1, dominated": "#0072B2", "arm 2, Pareto-optimal": "#D55E00"}
+_COLOURS = dict(zip(TOY["arms"], (BLUE, VERMILION), strict=True))
 
 
 def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
     toy, parts = settings["toy"], []
     for place, (arm, mean) in enumerate(toy["arms"].items()):
         rng = np.random.default_rng([seed, place])
-        rewards, overall = sample(rng, [mean], settings["samples"], settings["repetitions"], toy)
-        estimates = least_squares(rewards, overall, weighted=False)
-        parts.append(
-            Table(
-                {
-                    "arm": [arm] * len(estimates),
-                    "repetition": np.arange(len(estimates)),
-                    "first": estimates[:, 0],
-                    "second": estimates[:, 1],
-                    "error": errors(estimates, toy),
-                }
-            )
-        )
+        found = preferences(sample(rng, [mean], settings["samples"], settings["repetitions"], toy), PLAIN)
+        columns = {"first": found[:, 0], "second": found[:, 1], "error": errors(found, toy)}
+        parts.append(Table({"arm": arm, "repetition": np.arange(len(found))} | columns))
         progress(0.5)
-    return {"estimates": Table({name: np.concatenate([p[name] for p in parts]) for name in parts[0].columns})}
+    return {"estimates": Table.stack(parts)}
 
 
-def _by_arm(tables: Tables) -> dict[str, Any]:
+def _by_arm(tables: Tables) -> dict[str, Floats]:
     return {arm: tables["estimates"].where(arm=arm)["error"] for arm in tables["estimates"].distinct("arm")}
 
 
@@ -67,30 +61,26 @@ def _draw(tables: Tables) -> Any:
     for each, arm in zip(axes, rows.distinct("arm"), strict=False):
         some = rows.where(arm=arm)
         each.scatter(some["first"][:500], some["second"][:500], s=7, color=_COLOURS[arm], alpha=0.45, linewidths=0)
-        each.plot([0.5], [0.5], marker="+", markersize=13, markeredgewidth=2, color="#000000")
-        each.set_title(f"ĉ from {arm}\n(first 500 repetitions; + is the truth)", fontsize=9, loc="left")
+        each.plot([0.5], [0.5], marker="+", markersize=13, markeredgewidth=2, color=BLACK)
         each.set_xlim(0.5 - limit, 0.5 + limit)
         each.set_ylim(0.5 - limit, 0.5 + limit)
-        each.set_xlabel("weight of objective 1", fontsize=8.5)
-        each.set_ylabel("weight of objective 2", fontsize=8.5)
+        title = f"ĉ from {arm}\n(first 500 repetitions; + is the truth)"
+        label(each, title, "weight of objective 1", "weight of objective 2")
     last = axes[2]
     bins = np.linspace(0, float(np.quantile(rows["error"], 0.995)), 60)
     for arm, values in _by_arm(tables).items():
         last.hist(values, bins=bins.tolist(), density=True, color=_COLOURS[arm], alpha=0.6)
         peak = float(np.histogram(values, bins=bins, density=True)[0].max())
-        last.annotate(
+        write_at(
+            last,
             f"{arm}\nmean {values.mean():.3f}",
             (float(values.mean()), 0.55 * peak),
-            xytext=(34, 0),
-            textcoords="offset points",
+            (34, 0),
             fontsize=8.5,
-            va="center",
             color=_COLOURS[arm],
             arrowprops={"arrowstyle": "-", "color": _COLOURS[arm], "linewidth": 0.8},
         )
-    last.set_title("How far off, over all repetitions", fontsize=9, loc="left")
-    last.set_xlabel("error ‖ĉ − c̄‖₂", fontsize=8.5)
-    last.set_ylabel("density", fontsize=8.5)
+    label(last, "How far off, over all repetitions", "error ‖ĉ − c̄‖₂", "density")
     return figure
 
 
@@ -134,13 +124,5 @@ STUDY = Study(
             judge=_judge,
         ),
     ),
-    drawings=(
-        Drawing(
-            id="lr-toy",
-            title="Preference estimates from 80 samples of one arm",
-            draw=_draw,
-            describe=_describe,
-            twin=_twin,
-        ),
-    ),
+    drawings=(Drawing("lr-toy", "Preference estimates from 80 samples of one arm", _draw, _describe, _twin),),
 )

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from pamo.experiments.figures import draw_curve, draw_curves, legend_above, panels
-from pamo.experiments.grid import final, run_grid
-from pamo.experiments.paper.regret import (
-    PREFERENCE_FREE,
-    cell,
-    cells_of,
-    count_beaten,
-    describe_finals,
-    twin_of_finals,
-)
-from pamo.experiments.study import Claim, Drawing, Finding, Progress, Study, judge_share
+from pamo.experiments.figures import draw_curve, label, legend_above, panels
+from pamo.experiments.grid import mean_final, paired, run_grid
+from pamo.experiments.paper.regret import PREFERENCE_FREE, cell, cells_of, count_beaten, regret_drawing
+from pamo.experiments.study import Claim, Finding, Study, judge_share
 from pamo.experiments.tables import Tables
-from pamo.simulation import summarize
 from pamo.simulation.plot import styles_for
 
 OURS, REFERENCE = "prucb-up", "prucb-kp"
@@ -32,12 +23,6 @@ CELLS = [
 ]
 
 
-def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
-    return run_grid(
-        settings["cells"], rounds=settings["rounds"], trials=settings["trials"], seed=seed, progress=progress
-    )
-
-
 def _judge_superior(tables: Tables) -> Finding:
     won, total, lost = count_beaten(tables, cells_of(tables), OURS, PREFERENCE_FREE)
     seen = f"Lower regret in {won} of {total} comparisons."
@@ -49,8 +34,7 @@ def _judge_superior(tables: Tables) -> Finding:
 def _judge_close(tables: Tables) -> Finding:
     excess = {}
     for name in cells_of(tables):
-        reference = float(final(tables, name, REFERENCE).mean())
-        difference = summarize(final(tables, name, OURS) - final(tables, name, REFERENCE))
+        reference, difference = mean_final(tables, name, REFERENCE), paired(tables, name, OURS, REFERENCE)
         excess[name] = (difference.mean / reference, difference.high / reference)
     good = sum(high <= _SLIGHT for _, high in excess.values())
     means = [mean for mean, _ in excess.values()]
@@ -76,9 +60,7 @@ def _draw_zoom(tables: Tables) -> Any:
         margin = 0.1 * (high - low)
         each.set_xlim(_ZOOM * last, last)
         each.set_ylim(low - margin, high + margin)
-        each.set_title(name, fontsize=9, loc="left")
-        each.set_xlabel("round t", fontsize=8.5)
-        each.set_ylabel("regret, all users", fontsize=8.5)
+        label(each, name, "round t", "regret, all users")
     legend_above(figure, ["prucb-up", "prucb-kp (the paper's GT)"], list(styles.values()))
     return figure
 
@@ -92,7 +74,7 @@ STUDY = Study(
     settings={"cells": CELLS, "rounds": 5000, "trials": 100},
     quick={"cells": CELLS[:2], "rounds": 1000, "trials": 10},
     weight=10.0,
-    measure=_measure,
+    measure=run_grid,
     claims=(
         Claim(
             id="superior",
@@ -112,19 +94,9 @@ STUDY = Study(
         ),
     ),
     drawings=(
-        Drawing(
-            id="stated",
-            title="Regret with stated preferences, mean of all trials",
-            draw=lambda tables: draw_curves(tables, cells_of(tables), _POLICIES),
-            describe=lambda tables: describe_finals(tables, cells_of(tables), _POLICIES),
-            twin=lambda tables: twin_of_finals(tables, cells_of(tables), _POLICIES),
-        ),
-        Drawing(
-            id="stated-zoom",
-            title="The last fifth, magnified: PRUCB-UP beside GT",
-            draw=_draw_zoom,
-            describe=lambda tables: describe_finals(tables, cells_of(tables), (OURS, REFERENCE)),
-            twin=lambda tables: twin_of_finals(tables, cells_of(tables), (OURS, REFERENCE)),
+        regret_drawing("stated", "Regret with stated preferences, mean of all trials", _POLICIES),
+        regret_drawing(
+            "stated-zoom", "The last fifth, magnified: PRUCB-UP beside GT", (OURS, REFERENCE), draw=_draw_zoom
         ),
     ),
 )

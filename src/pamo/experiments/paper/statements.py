@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,11 @@ import numpy as np
 from pamo import environments
 from pamo.arrays import Floats, Ints
 from pamo.estimators import experiments_radius
-from pamo.experiments.grid import stack
 from pamo.experiments.paper.coverage import Seen, watch
-from pamo.experiments.paper.theorems import hidden_settings, own_failure, prescribed, wilson
-from pamo.experiments.study import Progress
+from pamo.experiments.paper.theorems import hidden_settings, prescribed, wilson
 from pamo.experiments.tables import Table, Tables
 from pamo.policies import PrucbHp
+from pamo.progress import Progress, scaled
 from pamo.theory import HiddenSettings, lemma3_probability, lemma3_uniform_probability
 
 THEORY, EXPERIMENTS = "Theorem 1's settings", "the experiments' settings"
@@ -44,13 +44,13 @@ def watch_statements(settings: Mapping[str, Any], seed: int, progress: Progress)
                 seed=seed,
                 radii=radii,
                 marks=marks,
-                progress=lambda share: progress(share / cells),
+                progress=scaled(progress, 1 / cells),
             )
             here = {"environment": name, "settings": run}
             tables["trials"].append(_trials(here, seen))
             tables["rounds"].append(_rounds(here, seen, marks, radii, theory, policy.alpha))
             tables["shares"].append(_shares(here, seen, rounds, theory))
-    return {name: stack(parts) for name, parts in tables.items()}
+    return {name: Table.stack(parts) for name, parts in tables.items()}
 
 
 def _marks(rounds: int) -> Ints:
@@ -62,21 +62,14 @@ def _marks(rounds: int) -> Ints:
 
 def _radii(theory: HiddenSettings, rounds: int) -> Floats:
     """Return β_t in every round: Lemma 2's as printed, with R = ½ (enough for c ≥ 0, ‖c‖₁ ≤ 1), the experiments'."""
-    half = replace(theory, sub_gaussian=0.5)
-    every = range(1, rounds + 1)
-    return np.array(
-        [
-            [theory.beta(t) for t in every],
-            [half.beta(t) for t in every],
-            [experiments_radius(t, objectives=theory.objectives) for t in every],
-        ]
-    )
+    in_experiments = partial(experiments_radius, objectives=theory.objectives)
+    radii = (theory.beta, replace(theory, sub_gaussian=0.5).beta, in_experiments)
+    return np.array([[radius(t) for t in range(1, rounds + 1)] for radius in radii])
 
 
 def _trials(here: Mapping[str, str], seen: Seen) -> Table:
     """Return what became of each trial: the worst ratios distance/β_t, and the last rounds that failed."""
-    trials = len(seen.worst)
-    columns: dict[str, Any] = {name: [value] * trials for name, value in here.items()} | {"trial": np.arange(trials)}
+    columns: dict[str, Any] = dict(here) | {"trial": np.arange(len(seen.worst))}
     for place, radius in enumerate(RADII):
         columns[f"worst ratio, {radius}"] = seen.worst[:, place]
         columns[f"last failure, {radius}"] = seen.last_outside[:, place]
@@ -87,7 +80,7 @@ def _rounds(
     here: Mapping[str, str], seen: Seen, marks: Ints, radii: Floats, theory: HiddenSettings, alpha: float
 ) -> Table:
     """Return round by round how far ĉ is from c̄, how large the radii are, and in which share of trials things hold."""
-    columns: dict[str, Any] = {name: [value] * len(marks) for name, value in here.items()} | {"round": marks}
+    columns: dict[str, Any] = dict(here) | {"round": marks}
     for name, quantile in (("median", 0.5), ("95 %", 0.95), ("99 %", 0.99)):
         columns[f"distance, {name}"] = np.quantile(seen.distance, quantile, axis=0)
     for place, radius in enumerate(RADII):
@@ -97,14 +90,14 @@ def _rounds(
     columns[f"share now, {BOUND}"] = (seen.margin >= 0.0).mean(axis=0)
     columns[f"share from here on, {BOUND}"] = (seen.last_below[:, None] < marks).mean(axis=0)
     columns["stated now"] = lemma3_probability(
-        marks, objectives=theory.objectives, alpha=alpha, failure=own_failure(theory)
+        marks, objectives=theory.objectives, alpha=alpha, failure=theory.own_failure
     )
     return Table(columns)
 
 
 def _shares(here: Mapping[str, str], seen: Seen, rounds: int, theory: HiddenSettings) -> Table:
     """Return the shares of trials in which each statement holds in all rounds from `since` on, for all users."""
-    failure = own_failure(theory)
+    failure = theory.own_failure
     uniform = lemma3_uniform_probability(
         arms=theory.arms, objectives=theory.objectives, users=theory.users, alpha=theory.alpha, failure=failure
     )

@@ -1,33 +1,20 @@
-"""What the studies of the theory share: PRUCB-HP as Theorem 1 has it run, a trial's gaps, and ways to judge."""
+"""What the studies of the theory share: PRUCB-HP as Theorem 1 has it run, a trial's gaps, and intervals of shares."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from statistics import NormalDist
 
 from pamo.environments.base import Environment
 from pamo.experiments.instances import instance_of, offers_of
-from pamo.experiments.study import Verdict
 from pamo.policies import PrucbHp
 from pamo.theory import Gaps, HiddenSettings, gaps
-
-_RISING = (Verdict.NOT, Verdict.PARTLY, Verdict.CONFIRMED)
 
 
 def hidden_settings(environment: Environment, failure: float) -> HiddenSettings:
     """Return what Theorem 1 prescribes in an environment, with probability `failure` of failing for any user."""
-    return HiddenSettings(
-        arms=environment.arm_count,
-        objectives=environment.objectives,
-        users=environment.users,
-        failure=failure,
-    )
-
-
-def own_failure(settings: HiddenSettings) -> float:
-    """Return the ϑ that stands in the logarithm of the prescribed β_t: that of one user's ellipsoid."""
-    return min(settings.alpha, settings.failure / settings.users)
+    arms, objectives, users = environment.arm_count, environment.objectives, environment.users
+    return HiddenSettings(arms=arms, objectives=objectives, users=users, failure=failure)
 
 
 def prescribed(settings: HiddenSettings) -> PrucbHp:
@@ -42,7 +29,7 @@ def prescribed(settings: HiddenSettings) -> PrucbHp:
         ridge=settings.ridge,
         omega=settings.omega,
         radius="theory",
-        failure=own_failure(settings),
+        failure=settings.own_failure,
         sub_gaussian=settings.sub_gaussian,
     )
 
@@ -65,12 +52,3 @@ def wilson(held: int, total: int, level: float = 0.95) -> tuple[float, float]:
     center = share + spread / 2
     half = z * math.sqrt(share * (1 - share) / total + spread / total / 4)
     return max((center - half) / (1 + spread), 0.0), min((center + half) / (1 + spread), 1.0)
-
-
-def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst of several verdicts.
-
-    >>> worst_of([Verdict.CONFIRMED, Verdict.NOT, Verdict.PARTLY])
-    <Verdict.NOT: 'not confirmed'>
-    """
-    return min(verdicts, key=_RISING.index)

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pamo.experiments.figures import legend_above, panels
-from pamo.experiments.paper.estimation import TOY, errors, least_squares, sample
-from pamo.experiments.study import Claim, Drawing, Finding, Progress, Study, judge_share
+from pamo.estimators import Estimate, Kind, preferences
+from pamo.experiments.figures import label, legend_above, panels
+from pamo.experiments.paper.estimation import PLAIN, TOY, errors, sample
+from pamo.experiments.study import Claim, Drawing, Finding, Study, judge_share
 from pamo.experiments.tables import Table, Tables
+from pamo.progress import Progress
 from pamo.simulation import summarize
+from pamo.simulation.plot import AMBER, BLUE, DASHED, SKY, VERMILION, draw_line
 
-ESTIMATORS: Mapping[str, Mapping[str, Any]] = {
-    "WLS": {"weighted": True, "ridge": 1.0},
-    "WLS, λ→0": {"weighted": True, "ridge": 0.0},
-    "LR": {"weighted": False, "ridge": 0.0},
-    "LR, λ=1": {"weighted": False, "ridge": 1.0},
+_PAPER = Estimate(kind=Kind.RIDGE, weighted=True, omega=float(len(TOY["preference"])), ridge=1.0)
+ESTIMATORS: Mapping[str, Estimate] = {
+    "WLS": _PAPER,
+    "WLS, λ→0": replace(_PAPER, ridge=0.0),
+    "LR": PLAIN,
+    "LR, λ=1": replace(PLAIN, ridge=1.0),
 }
 """The paper's estimator (ω = D, λ = 1) and plain linear regression; the other two tell weights from ridge."""
 
-_STYLES = {
-    "WLS": ("#0072B2", "-"),
-    "WLS, λ→0": ("#56B4E9", (0, (5, 1.5))),
-    "LR": ("#D55E00", "-"),
-    "LR, λ=1": ("#E69F00", (0, (5, 1.5))),
-}
+_STYLES = dict(zip(ESTIMATORS, ((BLUE, "-"), (SKY, DASHED), (VERMILION, "-"), (AMBER, DASHED)), strict=True))
 
 
 def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
@@ -34,23 +34,16 @@ def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tabl
     for count in settings["samples"]:
         rng = np.random.default_rng([seed, count])
         means = list(toy["arms"].values())
-        rewards, overall = sample(rng, means, count // len(means), settings["repetitions"], toy)
-        found = {name: errors(least_squares(rewards, overall, **how), toy) for name, how in ESTIMATORS.items()}
+        sums = sample(rng, means, count // len(means), settings["repetitions"], toy)
+        found = {name: errors(preferences(sums, how), toy) for name, how in ESTIMATORS.items()}
         for name, values in found.items():
-            against = {other: summarize(values - found[other]) for other in ("LR", "LR, λ=1")}
+            mean, _, low, high = summarize(values)
+            median, high90 = np.quantile(values, [0.5, 0.9]).tolist()
             rows.append(
-                {
-                    "samples": count,
-                    "estimator": name,
-                    "mean": float(values.mean()),
-                    "low": summarize(values).low,
-                    "high": summarize(values).high,
-                    "median": float(np.median(values)),
-                    "high90": float(np.quantile(values, 0.9)),
-                    "above LR": against["LR"].high,
-                    "above LR, λ=1": against["LR, λ=1"].high,
-                    "better": float((values < found["LR"]).mean()),
-                }
+                {"samples": count, "estimator": name, "mean": mean, "low": low, "high": high}
+                | {"median": median, "high90": high90}
+                | {f"above {other}": summarize(values - found[other]).high for other in ("LR", "LR, λ=1")}
+                | {"better": float((values < found["LR"]).mean())}
             )
         progress(1.0 / len(settings["samples"]))
     return {"errors": Table.from_rows(rows)}
@@ -72,27 +65,29 @@ def _judge(estimator: str, other: str) -> Callable[[Tables], Finding]:
 def _draw(tables: Tables) -> Any:
     figure, (left, right) = panels(2, columns=2, height=3.2, legend=0.35)
     rows = tables["errors"]
-    for name, (colour, line) in _STYLES.items():
+    for name, style in _STYLES.items():
         some = rows.where(estimator=name)
-        left.plot(some["samples"], some["mean"], color=colour, linestyle=line, marker="o", markersize=4)
-        left.fill_between(some["samples"], some["low"], some["high"], color=colour, alpha=0.2, linewidth=0)
+        draw_line(left, some["samples"], some["mean"], style, marker="o", markersize=4)
+        left.fill_between(some["samples"], some["low"], some["high"], color=style[0], alpha=0.2, linewidth=0)
         if name != "LR":
-            right.plot(some["samples"], 100 * some["better"], color=colour, linestyle=line, marker="o", markersize=4)
+            draw_line(right, some["samples"], 100 * some["better"], style, marker="o", markersize=4)
     for each in (left, right):
         each.set_xscale("log")
         ticks = rows.distinct("samples")
         each.set_xticks(ticks, [str(tick) for tick in ticks])
         each.set_xticks([], minor=True)
-        each.set_xlabel("samples, half from each arm", fontsize=8.5)
+        label(each, x="samples, half from each arm")
     left.set_yscale("log")
     left.set_yticks([0.05, 0.1, 0.2, 0.4], ["0.05", "0.1", "0.2", "0.4"])
     left.set_yticks([], minor=True)
-    left.set_ylabel("mean error ‖ĉ − c̄‖₂ (log scale)", fontsize=8.5)
-    left.set_title("How far off", fontsize=9, loc="left")
+    label(left, "How far off", y="mean error ‖ĉ − c̄‖₂ (log scale)")
     right.axhline(50, color="#888888", linewidth=0.8)
     right.set_ylim(0, 100)
-    right.set_ylabel("repetitions in which closer than LR, %", fontsize=8.5)
-    right.set_title("How often better than plain linear regression (50 % is even)", fontsize=9, loc="left")
+    label(
+        right,
+        "How often better than plain linear regression (50 % is even)",
+        y="repetitions in which closer than LR, %",
+    )
     legend_above(figure, list(_STYLES), list(_STYLES.values()))
     return figure
 
@@ -108,18 +103,15 @@ def _describe(tables: Tables) -> str:
 
 
 def _twin(tables: Tables) -> Table:
-    return Table.from_rows(
-        [
-            {
-                "samples": row["samples"],
-                "estimator": row["estimator"],
-                "mean error": round(row["mean"], 4),
-                "median": round(row["median"], 4),
-                "90 %": round(row["high90"], 4),
-                "better than LR": "–" if row["estimator"] == "LR" else f"{row['better']:.1%}",
-            }
-            for row in tables["errors"].rows()
-        ]
+    return tables["errors"].told(
+        {
+            "samples": "samples",
+            "estimator": "estimator",
+            "mean error": ("mean", 4),
+            "median": ("median", 4),
+            "90 %": ("high90", 4),
+            "better than LR": lambda row: "–" if row["estimator"] == "LR" else f"{row['better']:.1%}",
+        }
     )
 
 
@@ -164,13 +156,5 @@ STUDY = Study(
             ours=True,
         ),
     ),
-    drawings=(
-        Drawing(
-            id="wls-vs-lr",
-            title="Error of the preference estimate against samples",
-            draw=_draw,
-            describe=_describe,
-            twin=_twin,
-        ),
-    ),
+    drawings=(Drawing("wls-vs-lr", "Error of the preference estimate against samples", _draw, _describe, _twin),),
 )
