@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pamo import Engine
-from pamo.engine.declaring import objectives
+from pamo.contract.objectives import objectives
 from pamo.store import Event, MemoryStore, Receipt, Setup
 from tests.service.calling import OBJECTIVES, SCORES, Serve, Service, check_problem, engine_of
 

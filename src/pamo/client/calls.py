@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 
 from pamo.client.answers import FeedbackResult
 from pamo.client.encoding import body, reader, segment
+from pamo.contract.limits import check_text
 from pamo.engine import Arm, ArmScore, Decision, Explanation, Feedback, FrontArm, Objective, Preference, Request
 from pamo.engine.requests import as_request
 from pamo.errors import InputError, PamoError, UnknownDecisionError
-from pamo.store.rules import check_text
 
 T = TypeVar("T")
 

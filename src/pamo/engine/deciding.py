@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats, Ints
+from pamo.contract.limits import MOST_ARMS, check_text
 from pamo.engine.explaining import details
 from pamo.engine.kernels import PROPENSITY, SEEN
 from pamo.engine.plans import Chooser, Plan, blank
@@ -22,14 +23,10 @@ from pamo.policies import Policy, recommended
 from pamo.policies.registry import parse
 from pamo.sharing import Population
 from pamo.store import Arms, DecisionMade, Store
-from pamo.store.rules import check_text
 from pamo.streams import POLICY, stream_for
 
 OFFERS = 10_000
 """Offers whose rows are remembered."""
-
-MOST_ARMS = 1_000_000
-"""The largest k."""
 
 Offer = tuple[tuple[str, ...] | None, Ints, Ints]
 """The ids as the journal keeps them, the arms' rows, and where they begin and end: (0, their number)."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pamo.contract.objectives import ObjectiveLike, objective, objectives
 from pamo.engine.answers import Arm, Decision, Explanation, Feedback, FrontArm, Preference
 from pamo.engine.deciding import Decider
-from pamo.engine.declaring import ObjectiveLike, objective, objectives
 from pamo.engine.explaining import explained, names_in
 from pamo.engine.fronts import front_of, known_of
 from pamo.engine.preferring import preference_of

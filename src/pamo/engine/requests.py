@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
+from pamo.contract.limits import check_text, check_weight
 from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
 from pamo.store import DecisionMade, FeedbackGiven, Outcome, Receipt
-from pamo.store.rules import check_text, check_weight, same_request
+from pamo.store.rules import same_request
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from pamo._version import __version__
+from pamo.contract.limits import HEAVIEST, LONGEST
 from pamo.service.operations import Operation
 from pamo.service.problems import MEDIA_TYPE, ProblemBody
 from pamo.store import Setup
-from pamo.store.rules import HEAVIEST, LONGEST
 
 REASONS = {
     400: "The body is not JSON.",

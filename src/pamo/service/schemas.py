@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from pamo.contract.limits import LARGEST, LONGEST, MOST_ARMS
 from pamo.engine.answers import Arm, ArmScore, Decision, Explanation
-from pamo.engine.deciding import MOST_ARMS
 from pamo.store import FeedbackGiven, Made, Objective
-from pamo.store.rules import LARGEST, LONGEST
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST, pattern="^[^\\u0000]*$")]
 Numbers = dict[str, Any]

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from pamo.contract.limits import LONGEST
 from pamo.engine.answers import Estimate, FrontArm, Preference
 from pamo.engine.looking import Ranked, Standing
 from pamo.service.schemas import EstimateAnswer, ExplainedDecision, FrontArmAnswer, Numbers, WeightAnswer
-from pamo.store.rules import LONGEST
 
 MOST_ROWS = 500
 """The most rows in one answer."""

@@ -1,0 +1,49 @@
+"""What a value may be, as engine, stores, service and client agree on it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pamo.errors import InputError
+
+LONGEST = 256
+"""Characters of the longest id, name or key."""
+
+LARGEST = sys.float_info.max
+
+HEAVIEST = 1e6
+"""The largest weight of a preference, either way: squares of weights are summed, and the sums must stay exact."""
+
+MOST_ARMS = 1_000_000
+"""The largest k, and the most arms that are answered at once."""
+
+MOST_ROWS = 500
+"""The most rows of a page."""
+
+
+def check_text(value: Any, what: str, field: str) -> None:
+    """Raise `InputError` unless this may be an id, a name or a key."""
+    if type(value) is str and 0 < len(value) <= LONGEST:
+        if value.isascii() and "\0" not in value:
+            return
+        try:
+            if b"\0" not in value.encode():  # PostgreSQL has no NUL, and no database has half a surrogate pair
+                return
+        except UnicodeEncodeError:
+            pass
+    raise InputError(f"expected {what} of 1 to {LONGEST} characters, none of them NUL, got {value!r:.80}", field)
+
+
+def check_weight(name: str, value: Any) -> None:
+    """Raise `InputError` unless this may be an objective's weight."""
+    if not (is_number(value) and abs(value) <= HEAVIEST):
+        raise InputError(
+            f"expected preference.{name} to be a number from {-HEAVIEST:g} to {HEAVIEST:g}, got {value!r:.80}",
+            f"preference.{name}",
+        )
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether this is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
