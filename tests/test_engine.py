@@ -368,7 +368,7 @@ def test_an_explanation_adds_up_and_reads_well() -> None:
                 best = told.without_exploration
                 if math.isinf(told.chosen.reward_bonus):
                     sentences.add("untried")
-                    assert "not been tried" in told.sentence
+                    assert "no complete feedback" in told.sentence
                 else:
                     assert best is not None
                     assert told.explored == (best.arm != decision.arm)

@@ -258,7 +258,7 @@ def test_a_failure_that_nobody_foresaw(service: Service, monkeypatch: pytest.Mon
     def fail(*arguments: Any) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(service.engine, "choose", fail)
+    monkeypatch.setattr(service.engine.core.decider, "choose", fail)
     problem = service.decide(status=500)
     assert "secret" not in str(problem)
     monkeypatch.undo()

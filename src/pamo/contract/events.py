@@ -129,7 +129,7 @@ class Receipt:
     code: Code | None = None
 
 
-_REFUSALS = {
+_REFUSALS: dict[str, Outcome] = {
     Code.UNKNOWN_DECISION: Outcome.UNKNOWN,
     Code.UNKNOWN_ARM: Outcome.UNKNOWN,
     Code.ARM_NOT_CHOSEN: Outcome.UNKNOWN,
@@ -138,6 +138,11 @@ _REFUSALS = {
     Code.KEY_CONFLICT: Outcome.CONFLICT,
     Code.EXPIRED_DECISION: Outcome.EXPIRED,
 }
+
+
+def outcome_of(code: str) -> Outcome | None:
+    """Return the outcome that a code of a refusal stands for, None for another code."""
+    return _REFUSALS.get(code)
 
 
 def refused(code: Code, reason: str) -> Receipt:
@@ -151,3 +156,10 @@ class Made(NamedTuple):
     sequence: int
     decision: DecisionMade
     feedback: FeedbackGiven | None
+
+
+def same_request(
+    first: DecisionMade, user: str | None, offer: tuple[str, ...] | None, k: int, preference: Mapping[str, float] | None
+) -> bool:
+    """Tell whether a decision was made for this request."""
+    return (first.user, first.offer, first.k, first.preference) == (user, offer, k, preference)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pamo.errors import InputError
@@ -33,6 +34,21 @@ def check_text(value: Any, what: str, field: str) -> None:
         except UnicodeEncodeError:
             pass
     raise InputError(f"expected {what} of 1 to {LONGEST} characters, none of them NUL, got {value!r:.80}", field)
+
+
+def check_user(user: Any) -> None:
+    """Raise `InputError` unless this may be a user."""
+    check_text(user, "a user", "user")
+
+
+def check_preference(given: Any, names: Collection[str]) -> None:
+    """Raise `InputError` unless this is a weight for every objective."""
+    if not isinstance(given, Mapping) or len(given) != len(names) or any(name not in given for name in names):
+        raise InputError(
+            f"expected in preference a weight for every objective ({', '.join(names)}), got {given!r:.80}", "preference"
+        )
+    for name, value in given.items():
+        check_weight(name, value)
 
 
 def check_weight(name: str, value: Any) -> None:

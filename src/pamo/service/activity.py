@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pamo.engine import Decision, Engine
+from pamo.contract.answers import Bucket, Decision, finite
+from pamo.engine import Engine
 from pamo.errors import PamoError
 from pamo.estimators import reward_means
 from pamo.store import Arms, DecisionMade, FeedbackGiven
@@ -37,19 +38,6 @@ REFRESH = 2.0
 """Seconds after which the arms' means are read anew."""
 OFFERS = 1000
 """Offers whose averages are remembered until then."""
-
-
-class Bucket(NamedTuple):
-    """What happened in some seconds from `at` on. The three means are None where nothing could be compared."""
-
-    at: float
-    decisions: int
-    explored: int
-    feedbacks: int
-    scored: int
-    got: float | None
-    greedy: float | None
-    random: float | None
 
 
 class _Seen(NamedTuple):
@@ -230,6 +218,6 @@ def _joined(rows: list[tuple[int, list[float]]], at: int, row: list[float]) -> l
 def _bucket(at: int, row: list[float]) -> Bucket:
     scored = row[SCORED]
     means = [row[place] / scored if scored else None for place in (GOT, GREEDY, RANDOM)]
-    known = [None if mean is None or not math.isfinite(mean) else mean for mean in means]
+    known = [None if mean is None else finite(mean) for mean in means]
     counts = (int(row[place]) for place in (DECISIONS, EXPLORED, FEEDBACKS, SCORED))
     return Bucket(float(at), *counts, *known)

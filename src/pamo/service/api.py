@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any, TypeVar
 
-import msgspec
 from starlette.responses import Response
 
-from pamo.engine import AsyncEngine, Engine, Lookout, Request
-from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
+from pamo.contract import answers
+from pamo.contract.codes import Code
+from pamo.contract.events import Outcome, outcome_of
+from pamo.contract.requests import Request
+from pamo.engine import AsyncEngine, Engine, Lookout
+from pamo.errors import InputError, PamoError
 from pamo.service import schemas
 from pamo.service.activity import Activity
 from pamo.service.keys import Keyring
@@ -21,7 +23,6 @@ from pamo.service.operations import Call
 from pamo.service.problems import Problem
 from pamo.service.settings import Settings
 from pamo.service.stream import Stream
-from pamo.store import ArmAdded, ArmRetired, FeedbackGiven, Made, Outcome, UserErased
 
 Result = TypeVar("Result")
 
@@ -55,53 +56,56 @@ class Api:
 
 async def decide(api: Api, call: Call) -> Any:
     """Choose an arm for a user."""
-    body: schemas.Request = call.body
+    body: schemas.DecisionBody = call.body
     decision = await api.live.decide(body.user, body.arms, body.preference, body.k, call.key)
-    api.metrics.decided()
-    api.activity.decided(decision)
-    return schemas.decision_answer(decision)
+    _count(api, [decision])
+    return decision
 
 
 async def decide_many(api: Api, call: Call) -> Any:
     """Choose for many users."""
-    several: list[schemas.BatchRequest] = call.body.requests
+    several: list[schemas.BatchDecision] = call.body.requests
     _check_batch(api, several, "requests")
     requests = [Request(one.user, one.arms, one.preference, one.k, one.key) for one in several]
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
         raise await _placed(api, error, "requests", requests, _try_request) from None
-    api.metrics.decided(len(decisions))
-    for one in decisions:
+    _count(api, decisions)
+    return answers.Decisions(decisions)
+
+
+def _count(api: Api, decisions: Sequence[answers.Decision]) -> None:
+    """Take note of decisions, of each once: what is repeated under a key was counted before."""
+    made = [one for one in decisions if not one.repeated]
+    api.metrics.decided(len(made))
+    for one in made:
         api.activity.decided(one)
-    return schemas.DecisionAnswers([schemas.decision_answer(one) for one in decisions])
 
 
 async def feedback(api: Api, call: Call) -> Any:
     """Take what came of a decision."""
     body: schemas.FeedbackBody = call.body
-    given = schemas.scores(body.rewards)
-    event = FeedbackGiven(call.ids[0], given, api.engine.clock(), body.overall, body.preference, body.arm)
+    core = api.engine.core
+    event = core.given(call.ids[0], schemas.scores(body.rewards), body.overall, body.preference, body.arm)
     try:
         receipt = await api.live.record(event)
-        answer = api.engine.answered(event.decision, receipt)
+        answer = core.answered(event.decision, receipt)
     except PamoError as error:
         api.metrics.fed(_outcome(error))
         raise
     api.metrics.fed(answer.status)
     if receipt.outcome is Outcome.RECORDED:
         api.activity.fed(event, receipt.decision)
-    return schemas.FeedbackAnswer(answer.id, answer.status, answer.learned, answer.not_learned)  # type: ignore[arg-type]
+    return answer
 
 
 async def feedback_many(api: Api, call: Call) -> Any:
     """Take what came of many decisions."""
     several: list[schemas.BatchFeedback] = call.body.feedback
     _check_batch(api, several, "feedback")
-    engine, now = api.engine, api.engine.clock()
-    events = [
-        FeedbackGiven(one.id, schemas.scores(one.rewards), now, one.overall, one.preference, one.arm) for one in several
-    ]
+    core = api.engine.core
+    events = [core.given(one.id, schemas.scores(one.rewards), one.overall, one.preference, one.arm) for one in several]
     try:
         receipts = await api.live.record_many(events)
     except PamoError as error:
@@ -109,30 +113,19 @@ async def feedback_many(api: Api, call: Call) -> Any:
         if isinstance(error, InputError):
             raise await _placed(api, error, "feedback", events, lambda engine, one: engine.store.check(one)) from None
         raise
-    results = []
     for event, receipt in zip(events, receipts, strict=True):
         api.metrics.fed(receipt.outcome.value)
-        if receipt.outcome in {Outcome.RECORDED, Outcome.DUPLICATE}:
-            one = engine.answered(event.decision, receipt)
-            if receipt.outcome is Outcome.RECORDED:
-                api.activity.fed(event, receipt.decision)
-            results.append(schemas.FeedbackResult(one.id, one.status, one.learned, one.not_learned))  # type: ignore[arg-type]
-        else:
-            results.append(
-                schemas.FeedbackResult(event.decision, receipt.outcome.value, detail=receipt.reason)  # type: ignore[arg-type]
-            )
-    return schemas.FeedbackAnswers(results)
+        if receipt.outcome is Outcome.RECORDED:
+            api.activity.fed(event, receipt.decision)
+    return answers.FeedbackResults(core.results(events, receipts))
 
 
 def _outcome(error: PamoError) -> str:
     """Return what became of a feedback, in the words of `Outcome` where it has one."""
     if isinstance(error, InputError):
         return "invalid"
-    if isinstance(error, UnknownDecisionError):
-        return Outcome.UNKNOWN.value
-    if isinstance(error, ConflictError):
-        return Outcome.CONFLICT.value
-    return Outcome.EXPIRED.value if isinstance(error, ExpiredDecisionError) else "failed"
+    outcome = outcome_of(error.code)
+    return "failed" if outcome is None else outcome.value
 
 
 def _check_batch(api: Api, several: Sequence[Any], field: str) -> None:
@@ -141,8 +134,8 @@ def _check_batch(api: Api, several: Sequence[Any], field: str) -> None:
 
 
 def _try_request(engine: Engine, one: Request) -> None:
-    if engine.repeated(one) is None:
-        engine.choose(one)
+    if engine.core.repeated(one) is None:
+        engine.core.decider.choose_many([one])
 
 
 async def _placed(
@@ -164,14 +157,7 @@ async def _placed(
 
 async def decision(api: Api, call: Call) -> Any:
     """Return a decision with its explanation."""
-    return await api.aside(lambda: _explained(api.engine, call.ids[0]))
-
-
-def _explained(engine: Engine, decision_id: str) -> schemas.ExplainedDecision:
-    explanation = engine.explain(decision_id)
-    made = engine.store.decision(decision_id)
-    assert made is not None  # it was explained
-    return schemas.ExplainedDecision.of(Made(0, made, engine.store.feedback(decision_id)), explanation)
+    return await api.aside(lambda: api.lookout.decision(call.ids[0]))
 
 
 # Users
@@ -179,8 +165,7 @@ def _explained(engine: Engine, decision_id: str) -> schemas.ExplainedDecision:
 
 async def preference(api: Api, call: Call) -> Any:
     """Return what a user cares about."""
-    found = await api.aside(lambda: api.engine.preference(call.ids[0]))
-    return msgspec.convert(asdict(found), schemas.PreferenceAnswer)
+    return await api.aside(lambda: api.engine.preference(call.ids[0]))
 
 
 async def user(api: Api, call: Call) -> Any:
@@ -190,8 +175,7 @@ async def user(api: Api, call: Call) -> Any:
 
 async def erase(api: Api, call: Call) -> None:
     """Forget a user."""
-    await api.live.record(UserErased(call.ids[0], api.engine.clock()))
-    api.engine.forget(call.ids[0])
+    await api.live.erase_user(call.ids[0])
     api.activity.forget(call.ids[0])
 
 
@@ -200,35 +184,41 @@ async def erase(api: Api, call: Call) -> None:
 
 async def arms(api: Api, call: Call) -> Any:
     """Return all arms."""
-    found = await api.aside(api.engine.arms)
-    return schemas.ArmsAnswer([schemas.ArmAnswer.of(one) for one in found])
+    return answers.ArmList(await api.aside(api.engine.arms))
 
 
 async def arm(api: Api, call: Call) -> Any:
     """Return one arm."""
-    return schemas.ArmAnswer.of(await api.aside(lambda: _arm(api.engine, call.ids[0])))
-
-
-def _arm(engine: Engine, arm_id: str) -> Any:
-    found = engine.arm(arm_id)
+    arm_id = call.ids[0]
+    found = await api.aside(lambda: api.engine.arm(arm_id))
     if found is None:
-        raise Problem(404, f"there is no arm {arm_id!r:.80}: GET /v1/arms lists them", "id")
+        sentence = f"there is no arm {arm_id!r:.80}: GET /v1/arms lists them"
+        raise Problem(404, sentence, "id", code=Code.UNKNOWN_ARM)
     return found
 
 
 async def add_arm(api: Api, call: Call) -> Any:
     """Offer an arm from now on, or rename it."""
-    arm_id, name = call.ids[0], None if call.body is None else call.body.name
-    if name is None:
-        before = await api.aside(lambda: api.engine.arm(arm_id))
-        name = arm_id if before is None else before.name
-    await api.live.record(ArmAdded(arm_id, name, api.engine.clock()))
+    await api.live.add_arm(call.ids[0], None if call.body is None else call.body.name)
     return await arm(api, call)
+
+
+async def add_arms(api: Api, call: Call) -> Any:
+    """Offer many arms from now on, or rename them."""
+    several: list[schemas.BatchArm] = call.body.arms
+    _check_batch(api, several, "arms")
+    names = {one.id: one.name for one in several}
+    if len(names) < len(several):
+        raise Problem(422, "expected each arm once in arms", "arms")
+    await api.live.add_arms(names)
+    found = await api.aside(api.engine.arms)
+    return answers.ArmList([one for one in found if one.id in names])
 
 
 async def retire_arm(api: Api, call: Call) -> Any:
     """Offer an arm no longer."""
-    await api.live.record(ArmRetired(call.ids[0], api.engine.clock()))
+    await arm(api, call)
+    await api.live.retire_arm(call.ids[0])
     return await arm(api, call)
 
 
@@ -238,9 +228,7 @@ async def retire_arm(api: Api, call: Call) -> Any:
 async def objectives(api: Api, call: Call) -> Any:
     """Return the objectives and the scale of the overall score."""
     setup = api.engine.store.setup
-    return schemas.ObjectivesAnswer(
-        [schemas.ObjectiveAnswer.of(one) for one in setup.objectives], schemas.ObjectiveAnswer.of(setup.overall)
-    )
+    return answers.Objectives(setup.objectives, setup.overall)
 
 
 async def statistics(api: Api, call: Call) -> Any:
@@ -250,7 +238,7 @@ async def statistics(api: Api, call: Call) -> Any:
 
 async def health(api: Api, call: Call) -> Any:
     """Give a sign of life."""
-    return schemas.HealthAnswer()
+    return answers.Health()
 
 
 async def ready(api: Api, call: Call) -> Any:
@@ -258,7 +246,7 @@ async def ready(api: Api, call: Call) -> Any:
     trouble = await api.aside(api.engine.store.trouble)
     if trouble is not None:
         raise Problem(503, trouble, headers={"retry-after": "5"})
-    return schemas.HealthAnswer()
+    return answers.Health()
 
 
 async def measures(api: Api, call: Call) -> Any:

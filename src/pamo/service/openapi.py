@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 
 from pamo._version import __version__
+from pamo.contract import answers
+from pamo.contract.codes import Code
+from pamo.contract.events import Outcome, Setup
 from pamo.contract.limits import HEAVIEST, LONGEST
 from pamo.service.operations import Operation
-from pamo.service.problems import MEDIA_TYPE, ProblemBody
-from pamo.store import Setup
+from pamo.service.problems import MEDIA_TYPE, STATUSES, ProblemBody
 
 REASONS = {
     400: "The body is not JSON.",
@@ -123,7 +125,7 @@ def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
     weight = {"type": "number", "minimum": -HEAVIEST, "maximum": HEAVIEST}
     weights = {one.name: weight for one in setup.objectives}
     closed = {"type": "object", "additionalProperties": False}
-    for name in ("Request", "BatchRequest", "FeedbackBody", "BatchFeedback"):
+    for name in ("DecisionBody", "BatchDecision", "FeedbackBody", "BatchFeedback"):
         fields = components[name]["properties"]
         fields["preference"] = _or_null(
             {**closed, "properties": weights, "required": list(weights)}, fields["preference"].get("description")
@@ -143,8 +145,16 @@ def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
                     kind.update(minItems=1, uniqueItems=True)
     ranking = components["RankingBody"]["properties"]
     ranking["preference"] = {**closed, "properties": weights, "required": list(weights), **_said(ranking["preference"])}
-    for name, field in (("DecisionBatch", "requests"), ("FeedbackBatch", "feedback")):
+    for name, field in (("DecisionBatch", "requests"), ("FeedbackBatch", "feedback"), ("ArmBatch", "arms")):
         components[name]["properties"][field].update(minItems=1, maxItems=max_batch)
+    for name, schema in components.items():
+        if hasattr(answers, name):  # nothing of an answer is left out
+            schema["required"] = list(schema["properties"])
+            for part in schema["properties"].values():
+                part.pop("default", None)
+    results = components["FeedbackResult"]["properties"]
+    results["status"]["enum"], results["code"]["enum"] = list(map(str, Outcome)), list(map(str, Code))
+    components["ProblemBody"]["properties"]["code"]["enum"] = list(map(str, STATUSES))
 
 
 def _said(schema: dict[str, Any]) -> dict[str, Any]:

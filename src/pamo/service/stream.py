@@ -13,11 +13,10 @@ from collections.abc import AsyncIterator
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from pamo.engine import Decision
+from pamo.contract.answers import Decision, StreamDecision, StreamUpdate
 from pamo.service.activity import Activity
 from pamo.service.problems import Problem
 from pamo.service.schemas import encode
-from pamo.service.watching_schemas import StreamDecision, StreamUpdate
 
 PERIOD = 0.1
 """Seconds between updates."""

@@ -6,7 +6,7 @@ returns the receipt for an event that is not to be recorded, or None for one tha
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,8 +23,9 @@ from pamo.contract.events import (
     Setup,
     UserErased,
     refused,
+    same_request,
 )
-from pamo.contract.limits import LARGEST, check_text, check_weight, is_number
+from pamo.contract.limits import LARGEST, check_preference, check_text, is_number
 from pamo.contract.objectives import Objective
 from pamo.errors import InputError
 
@@ -101,7 +102,7 @@ class Checker:
         for arm in event.arms:
             check_text(arm, "an arm", "arms")
         if event.preference is not None:
-            self._check_preference(event.preference)
+            check_preference(event.preference, self._objectives)
 
     def _check_feedback(self, event: FeedbackGiven) -> None:
         check_text(event.decision, "a decision's id", "id")
@@ -122,23 +123,13 @@ class Checker:
         if event.arm is not None:
             check_text(event.arm, "an arm", "arm")
         if event.preference is not None:
-            self._check_preference(event.preference)
+            check_preference(event.preference, self._objectives)
         elif event.overall is None and not event.rewards:
             raise InputError(
                 "expected feedback with a reward, an overall score or a preference, got none of them: "
                 "a decision takes one feedback, and this one would use it up",
                 "rewards",
             )
-
-    def _check_preference(self, preference: Mapping[str, float]) -> None:
-        given: Any = preference  # callers may not have been type-checked
-        if not isinstance(given, Mapping) or given.keys() != self._objectives.keys():
-            wanted = ", ".join(self._objectives)
-            raise InputError(
-                f"expected in preference a weight for every objective ({wanted}), got {given!r:.80}", "preference"
-            )
-        for name, value in preference.items():
-            check_weight(name, value)
 
 
 def judge_decision(
@@ -150,29 +141,26 @@ def judge_decision(
         # An explanation comes back from a journal otherwise than it went in: infinities and tuples are not JSON's.
         if replace(first, at=event.at, explanation=event.explanation) == event:
             return Receipt(Outcome.DUPLICATE, same_id.sequence, decision=first)
-        return refused(Code.DECISION_CONFLICT, f"another decision was recorded as {event.id}")
+        return refused(Code.DECISION_CONFLICT, f"another decision was recorded as {event.id}, and it stays as it was")
     if same_key is not None:
         first = same_key.decision
         if same_request(first, event.user, event.offer, event.k, event.preference):
             return Receipt(Outcome.DUPLICATE, same_key.sequence, decision=first)
-        return refused(Code.KEY_CONFLICT, f"the key {event.key} was used for another request")
+        return refused(
+            Code.KEY_CONFLICT, f"the key {event.key} was used for another request, and its decision stays as it was"
+        )
     for arm in event.arms:
         if arm not in arms:
             return refused(Code.UNKNOWN_ARM, f"there is no arm {arm!r}: add it first")
     return None
 
 
-def same_request(
-    first: DecisionMade, user: str | None, offer: tuple[str, ...] | None, k: int, preference: Mapping[str, float] | None
-) -> bool:
-    """Tell whether a decision was made for this request."""
-    return (first.user, first.offer, first.k, first.preference) == (user, offer, k, preference)
-
-
 def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: float) -> Receipt | None:
     """Say what becomes of a feedback, given its decision; None: it is to be recorded."""
     if entry is None:
-        return refused(Code.UNKNOWN_DECISION, f"there is no decision {event.decision}")
+        return refused(
+            Code.UNKNOWN_DECISION, f"there is no decision {event.decision}: give the id of one that was made here"
+        )
     decision = entry.decision
     if event.arm is not None and event.arm not in decision.arms:
         chosen = ", ".join(decision.arms)
@@ -180,9 +168,15 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: flo
     if entry.feedback is not None:
         if same_feedback(entry.feedback, completed(event, decision)):
             return Receipt(Outcome.DUPLICATE, entry.feedback_sequence)
-        return refused(Code.FEEDBACK_CONFLICT, f"another feedback was recorded for decision {event.decision}")
+        return refused(
+            Code.FEEDBACK_CONFLICT,
+            f"another feedback was recorded for decision {event.decision}, and it stays as it was",
+        )
     if event.at > decision.at + expires_after:
-        return refused(Code.EXPIRED_DECISION, f"decision {event.decision} took feedback for {expires_after:g} s only")
+        return refused(
+            Code.EXPIRED_DECISION,
+            f"decision {event.decision} took feedback for {expires_after:g} s only: nothing was learned",
+        )
     return None
 
 
