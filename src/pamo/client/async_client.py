@@ -27,7 +27,7 @@ def _asks(call: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncClient, P], C
     async def method(client: AsyncClient, /, *arguments: P.args, **named: P.kwargs) -> T:
         return await client._ask(call(*arguments, **named))
 
-    return like(call, method)
+    return like(call, method, wrapper="Call")
 
 
 def _succeeds(call: Callable[P, Call[Any]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, bool]]:

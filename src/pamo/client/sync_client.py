@@ -27,7 +27,7 @@ def _asks(call: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
     def method(client: Client, /, *arguments: P.args, **named: P.kwargs) -> T:
         return client._ask(call(*arguments, **named))
 
-    return like(call, method)
+    return like(call, method, wrapper="Call")
 
 
 def _succeeds(call: Callable[P, Call[Any]]) -> Callable[Concatenate[Client, P], bool]:

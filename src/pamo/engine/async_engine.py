@@ -30,10 +30,10 @@ def _awaited(
 ) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, T]]:
     """Return an operation of the core as a method to be awaited."""
 
-    def method(engine: AsyncEngine, /, *arguments: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
-        return flow(engine.core, engine, *arguments, **named)
+    async def method(engine: AsyncEngine, /, *arguments: P.args, **named: P.kwargs) -> T:
+        return await flow(engine.core, engine, *arguments, **named)
 
-    return like(flow, method, without=("face",))
+    return like(flow, method, without="face")
 
 
 class AsyncEngine:

@@ -81,7 +81,7 @@ def _at_once(
             return answer
         raise AssertionError("an operation of a face that blocks has waited")
 
-    return like(flow, method, without=("face",))
+    return like(flow, method, without="face")
 
 
 class Engine:
