@@ -156,7 +156,7 @@ def add_arms(arms: ArmsLike) -> Call[list[Arm]]:
     for one in several:
         check_text(one["id"], "an arm", "arm")
     read = reader(ArmList)
-    return _batch("/v1/arms/batch", lambda content: read(content).arms, "arms", several)
+    return _batch("/v1/arms", lambda content: read(content).arms, "arms", several)
 
 
 def retire_arm(arm: str) -> Call[Arm]:

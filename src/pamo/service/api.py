@@ -149,7 +149,8 @@ async def _placed(
                 attempt(api.engine, one)
             except InputError as found:
                 where = f"{field}[{place}]"
-                return InputError(f"{found}, at {where}", f"{where}.{found.field}" if found.field else where)
+                place_in = f"{where}.{found.field}" if found.field else where
+                return InputError(f"{found}, at {where}", place_in, code=found.code)
         return error
 
     return await api.aside(find)

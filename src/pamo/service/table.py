@@ -132,7 +132,7 @@ OPERATIONS = (
     Operation("GET", "/v1/arms", "getArms", "Return all arms.", api.arms, answers.ArmList, tag="arms"),
     Operation(
         "POST",
-        "/v1/arms/batch",
+        "/v1/arms",
         "putArms",
         "Offer many arms from now on, as putArm does one; nothing is recorded if one of them is wrong.",
         api.add_arms,
