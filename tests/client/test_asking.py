@@ -158,6 +158,31 @@ def test_many_feedbacks_have_a_result_each(kind: Kind) -> None:
     assert [str(error) for error in errors[2:5]] == ["another was recorded", "so it was said", "too late"]
 
 
+def test_many_arms_are_one_request(kind: Kind) -> None:
+    added = [{"id": "A", "name": "Anchor Inn", "active": True, "pulls": 0}, {**DECISION, "id": "B", "name": "B"}]
+    added[1] |= {"active": True, "pulls": 0}
+    script = Script(httpx.Response(200, json={"arms": added}))
+    face = heard(kind, script)
+    assert [one.name for one in face.ask("add_arms", {"A": "Anchor Inn", "B": None})] == ["Anchor Inn", "B"]
+    assert sent(script.requests[0]) == {"arms": [{"id": "A", "name": "Anchor Inn"}, {"id": "B", "name": None}]}
+    assert face.ask("add_arms", ["A", "B"])[0].id == "A"
+    assert face.ask("add_arms", []) == []
+    assert len(script.requests) == 2
+    for wrong in ("AB", [""], 5, [["A"]]):
+        with pytest.raises(InputError):
+            face.ask("add_arms", wrong)
+
+
+def test_a_decision_may_stand_for_its_id(kind: Kind) -> None:
+    script = Script(MADE, TAKEN, httpx.Response(200, json={"results": [{"id": "d1", "status": "recorded"}]}))
+    face = heard(kind, script)
+    decision = face.ask("decide", "ann")
+    face.ask("feedback", decision, {"taste": 4})
+    face.ask("feedback_many", [{"decision_id": decision, "rewards": {"taste": 4}}])
+    assert script.requests[1].url.path == "/v1/decisions/d1/feedback"
+    assert sent(script.requests[2])["feedback"][0]["id"] == "d1"
+
+
 @pytest.mark.parametrize("one", ODD_IDS)
 def test_ids_are_one_segment_of_a_path(kind: Kind, one: str) -> None:
     script = Script(problem(404, "there is none"))

@@ -154,6 +154,8 @@ def test_what_was_learned_is_what_the_engine_tells(face: Face, engine: Engine) -
 
 
 def test_arms_come_and_go(face: Face, engine: Engine) -> None:
+    assert [arm.name for arm in face.ask("add_arms", {"A": None, "X": "Extra"})] == ["Anchor Inn", "Extra"]
+    face.ask("retire_arm", "X")
     added = face.ask("add_arm", "C", "Central")
     assert asdict(added) == {"id": "C", "name": "Central", "active": True, "pulls": 0}
     assert face.ask("add_arm", "C").name == "Central"

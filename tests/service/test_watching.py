@@ -129,6 +129,16 @@ def test_a_repeated_feedback_counts_once_and_a_refused_one_not_at_all(timed: Ser
     assert timed.get("/v1/activity")["buckets"][0]["feedbacks"] == 1
 
 
+def test_a_repeated_key_counts_once(timed: Service) -> None:
+    first = timed.decide("ann", key="visit 17")
+    assert timed.decide("ann", key="visit 17") == first
+    batch = {"requests": [{"user": "bob", "key": "visit 18"}]}
+    for _ in range(2):
+        timed.ask("POST", "/v1/decisions/batch", batch)
+    assert timed.get("/v1/activity")["buckets"][0]["decisions"] == 2
+    assert "pamo_decisions_total 2.0" in timed.ask("GET", "/metrics").text
+
+
 def test_batches_count_as_well(timed: Service) -> None:
     made = timed.ask("POST", "/v1/decisions/batch", {"requests": [{"user": "ann"}, {"user": "bob"}]}).json()
     given = [{"id": one["id"], "rewards": SCORES} for one in made["decisions"]]

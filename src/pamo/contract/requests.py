@@ -85,9 +85,12 @@ def as_arms(given: ArmsLike) -> dict[str, str | None]:
     >>> as_arms(["A", "B"]), as_arms({"A": "Anchor Inn"})
     ({'A': None, 'B': None}, {'A': 'Anchor Inn'})
     """
-    if isinstance(given, str):
-        raise InputError(f"expected arms as a list of ids or a mapping from ids to names, got the text {given!r:.80}")
-    return dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
+    try:
+        if not isinstance(given, str):
+            return dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
+    except TypeError:
+        pass
+    raise InputError(f"expected arms as a list of ids, or a mapping from ids to names, got {given!r:.80}", "arms")
 
 
 def id_of(given: str | Decision) -> str:

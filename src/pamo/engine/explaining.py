@@ -84,12 +84,16 @@ def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[s
             f"of which {chosen.values[most]:.3g} for {most}"
         )
     else:
-        sentence = (
-            f"{called(arm)} was chosen to learn more: it is worth {chosen.value:.3g} to this user by what is known, "
-            f"and {called(best.arm)} {best.value:.3g}, but {_why(chosen, best)}: its bonuses are "
-            f"{chosen.reward_bonus:.3g} (rewards) and {chosen.preference_bonus:.3g} (preference), against "
-            f"{best.reward_bonus:.3g} and {best.preference_bonus:.3g}"
-        )
+        worth = f"it is worth {chosen.value:.3g} to this user by what is known, and {called(best.arm)} {best.value:.3g}"
+        why = _why(chosen, best)
+        if why:
+            sentence = (
+                f"{called(arm)} was chosen to learn more: {worth}, but {why}: its bonuses are "
+                f"{chosen.reward_bonus:.3g} (rewards) and {chosen.preference_bonus:.3g} (preference), against "
+                f"{best.reward_bonus:.3g} and {best.preference_bonus:.3g}"
+            )
+        else:
+            sentence = f"{called(arm)} was chosen by chance, as this policy tries others now and then: {worth}"
     return Explanation(decision.id, decision.policy, weights, chosen, best, f"{sentence}.")
 
 
@@ -106,13 +110,13 @@ def explained_decision(one: Made, names: Sequence[str], arm_names: Mapping[str, 
 
 
 def _why(chosen: ArmScore, best: ArmScore) -> str:
-    """Return what speaks for an arm that is worth less: the bonus that is the larger one."""
+    """Return what speaks for an arm that is worth less: a bonus, where it has the larger one."""
     reasons = []
-    if chosen.reward_bonus > best.reward_bonus:
+    if chosen.reward_bonus > max(best.reward_bonus, 0.0):
         reasons.append("less is known of it")
-    if chosen.preference_bonus > best.preference_bonus:
+    if chosen.preference_bonus > max(best.preference_bonus, 0.0):
         reasons.append("it would tell more of what this user cares about")
-    return " and ".join(reasons) or "others are tried by chance now and then"
+    return " and ".join(reasons)
 
 
 def _score(arm: str, kept: Mapping[str, Any], weights: Mapping[str, float]) -> ArmScore:
