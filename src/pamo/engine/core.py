@@ -91,14 +91,15 @@ class Core:
         The arguments are those of `pamo.engine.Request`.
         """
         try:
-            if self.accepts_new_arms and arms is not None:
-                await self._admit(face, [Request(user, arms, preference, k, key)])
             event = await face.choose(user, arms, preference, k, key)
         except InputError:
-            (first,) = await self._repeated(face, [Request(user, arms, preference, k, key)])
-            if first is None:
+            request = Request(user, arms, preference, k, key)
+            (first,) = await self._repeated(face, [request])
+            if first is not None:
+                return first
+            if not await self._admit(face, [request]):
                 raise
-            return first
+            event = await face.choose(user, arms, preference, k, key)
         return self.decided(await face.record(event))
 
     async def decide_many(self, face: Face, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
@@ -111,13 +112,11 @@ class Core:
         if not several:
             return []
         try:
-            if self.accepts_new_arms:
-                await self._admit(face, several)
             events = await face.choose_many(several)
         except InputError:
             first = await self._repeated(face, several)
             rest = [one for one, known in zip(several, first, strict=True) if known is None]
-            if len(rest) == len(several):
+            if len(rest) == len(several) and not await self._admit(face, several):
                 raise
             others = iter(await self.decide_many(face, rest))
             return [next(others) if known is None else known for known in first]
@@ -127,10 +126,7 @@ class Core:
         """Return the decision that counts: where its key was used before, the first."""
         if receipt.decision is None:
             raise refusal(receipt)
-        decision = answer(receipt.decision)
-        if receipt.outcome is Outcome.DUPLICATE:
-            decision.repeated = True
-        return decision
+        return answer(receipt.decision, receipt.outcome is Outcome.DUPLICATE)
 
     def repeated(self, request: Request) -> Decision | None:
         """Return the decision that was made for the same request under the same key, though it could not be made now.
@@ -142,11 +138,7 @@ class Core:
         except InputError:
             return None  # no key, or none that could have been used before
         first = self.store.decision_for(str(request.key))
-        if first is None or not asks_the_same(request, first):
-            return None
-        decision = answer(first)
-        decision.repeated = True
-        return decision
+        return answer(first, True) if first is not None and asks_the_same(request, first) else None
 
     async def _repeated(self, face: Face, requests: Sequence[Request]) -> list[Decision | None]:
         if all(one.key is None for one in requests):
@@ -194,8 +186,8 @@ class Core:
         arm: str | None = None,
     ) -> FeedbackGiven:
         """Return a feedback as it is to be recorded."""
-        given = {} if rewards is None else rewards
-        return FeedbackGiven(id_of(decision), given, self.clock(), overall, preference, arm)
+        decision_id = decision if type(decision) is str else id_of(decision)
+        return FeedbackGiven(decision_id, {} if rewards is None else rewards, self.clock(), overall, preference, arm)
 
     def answered(self, decision: str, receipt: Receipt) -> Feedback:
         """Return what became of a feedback."""
@@ -269,11 +261,12 @@ class Core:
                     raise InputError(f"arm {arm!r} is retired: leave it out of the offer, or add it again", "arms")
         return list(found)
 
-    async def _admit(self, face: Face, requests: Sequence[Request]) -> None:
-        """Add the arms on offer that are not known yet."""
-        arms = await face.read(lambda: self.new_arms(requests))
+    async def _admit(self, face: Face, requests: Sequence[Request]) -> bool:
+        """Add the arms on offer that are not known yet, where such are accepted; tell whether there were any."""
+        arms = await face.read(lambda: self.new_arms(requests)) if self.accepts_new_arms else []
         if arms:
             await face.record_many([ArmAdded(arm, arm, self.clock()) for arm in arms])
+        return bool(arms)
 
     # A user's own
 
@@ -285,10 +278,12 @@ class Core:
         return receipt.outcome is Outcome.RECORDED
 
 
-def answer(made: DecisionMade) -> Decision:
+def answer(made: DecisionMade, repeated: bool = False) -> Decision:
     """Return a decision as it is answered."""
     decision = Decision(made.id, made.user, made.arms[0], made.arms, made.propensity, made.policy)
     decision.details = made.explanation
+    if repeated:
+        decision.repeated = True
     return decision
 
 
