@@ -13,10 +13,12 @@ import pytest
 import pamo
 from pamo.contract import answers
 from pamo.contract.answers import ArmScore, Decision, Explanation, FeedbackResult
-from pamo.contract.codes import Code
+from pamo.contract.codes import CODES, Code
 from pamo.contract.events import Outcome, outcome_of, refused
 from pamo.errors import InputError, PamoError, ServiceError, error_of, unknown_name
-from pamo.service.problems import STATUSES, Problem, problem_of
+from pamo.service.problems import Problem, problem_of
+
+PROBLEMS = [code for code in Code if code.status >= 400]
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,10 +28,10 @@ def table_of_codes() -> str:
     rows = ["| code | status | what it means | in Python |", "|---|---|---|---|"]
     for code in Code:
         kind = type(error_of(code, "") or ServiceError()).__name__
-        if code not in STATUSES:
+        if code.status < 400:
             rows.append(f"| `{code}` | in a batch | {code.meaning} | |")
         else:
-            status = "404 or 422" if code is Code.UNKNOWN_ARM else STATUSES[code]
+            status = "404 or 422" if code is Code.UNKNOWN_ARM else code.status
             rows.append(f"| `{code}` | {status} | {code.meaning} | `{kind}` |")
     return "\n".join(rows) + "\n"
 
@@ -70,15 +72,16 @@ def test_every_error_has_a_code_that_makes_a_problem_of_the_same_code() -> None:
         error = kind("what came")
         problem = problem_of(error)
         assert problem.code == error.code
-        assert problem.status == STATUSES[error.code]
+        assert problem.status == Code(error.code).status  # type: ignore[call-arg]
         assert problem.body().code == error.code
     assert problem_of(unknown_name("arm", "Z", ["A"], "arms")).code == "unknown_arm"
     assert problem_of(InputError("so", "k")).field == "k"
 
 
 def test_a_status_alone_has_a_code() -> None:
-    for status in set(STATUSES.values()) - {409, 410}:
-        assert STATUSES[Problem(status, "so").code] == status
+    for status in {code.status for code in PROBLEMS}:
+        assert CODES[status].status == status
+        assert Problem(status, "so").code == CODES[status]
     assert Problem(404, "so").code == "not_found"
     assert Problem(404, "so", code=Code.UNKNOWN_ARM).body().code == "unknown_arm"
 

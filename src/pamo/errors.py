@@ -14,18 +14,26 @@ class PamoError(Exception):
     code: what went wrong, in one word that stays the same while sentences improve (see `pamo.contract.codes`).
     """
 
-    code: str = Code.FAILED
+    codes: tuple[str, ...] = (Code.FAILED,)
+    """What such an error may be, the usual first."""
 
     def __init__(self, message: str = "", *, code: str | None = None) -> None:
         super().__init__(message)
-        if code is not None:
-            self.code = code
+        self.code = code or self.codes[0]
 
 
 class InputError(PamoError, ValueError):
     """A value given to pamo is not one that it can work with. field: where it was given, such as "rewards.price"."""
 
-    code = Code.INVALID
+    codes = (
+        Code.INVALID,
+        Code.UNKNOWN_ARM,
+        Code.ARM_NOT_CHOSEN,
+        Code.MALFORMED,
+        Code.NOT_FOUND,
+        Code.TOO_LARGE,
+        Code.NOT_JSON,
+    )
 
     def __init__(self, message: str = "", field: str | None = None, *, code: str | None = None) -> None:
         super().__init__(message, code=code)
@@ -39,7 +47,7 @@ class ResultFileError(PamoError):
 class StoreError(PamoError):
     """A store cannot be opened, read or written: nothing that it was asked to record meanwhile is acknowledged."""
 
-    code = Code.UNAVAILABLE
+    codes = (Code.UNAVAILABLE,)
 
 
 class InUseError(StoreError):
@@ -49,53 +57,39 @@ class InUseError(StoreError):
 class UnknownDecisionError(PamoError, LookupError):
     """There is no decision of that id, or none any more."""
 
-    code = Code.UNKNOWN_DECISION
+    codes = (Code.UNKNOWN_DECISION,)
 
 
 class ExpiredDecisionError(PamoError):
     """A feedback came too late for its decision, and was not counted."""
 
-    code = Code.EXPIRED_DECISION
+    codes = (Code.EXPIRED_DECISION,)
 
 
 class ConflictError(PamoError):
     """Something else was recorded before, as the feedback to the same decision or under the same key."""
 
-    code = Code.FEEDBACK_CONFLICT
+    codes = (Code.FEEDBACK_CONFLICT, Code.DECISION_CONFLICT, Code.KEY_CONFLICT)
 
 
 class RefusedError(PamoError):
     """The service refused a client's key: none was given, it is not known, or its role may not do that."""
 
-    code = Code.FORBIDDEN
+    codes = (Code.FORBIDDEN, Code.UNAUTHORIZED)
 
 
 class ServiceError(PamoError):
     """The service did not answer a client, or not with anything that it can go on with."""
 
-    code = Code.UNAVAILABLE
+    codes = (Code.UNAVAILABLE,)
 
 
 class MissingExtraError(PamoError, ImportError):
     """A feature needs a package that the light core does not install."""
 
 
-_BY_CODE: dict[str, type[PamoError]] = {
-    Code.UNKNOWN_DECISION: UnknownDecisionError,
-    Code.EXPIRED_DECISION: ExpiredDecisionError,
-    Code.FEEDBACK_CONFLICT: ConflictError,
-    Code.DECISION_CONFLICT: ConflictError,
-    Code.KEY_CONFLICT: ConflictError,
-    Code.UNAUTHORIZED: RefusedError,
-    Code.FORBIDDEN: RefusedError,
-    Code.UNKNOWN_ARM: InputError,
-    Code.ARM_NOT_CHOSEN: InputError,
-    Code.INVALID: InputError,
-    Code.MALFORMED: InputError,
-    Code.NOT_FOUND: InputError,
-    Code.TOO_LARGE: InputError,
-    Code.NOT_JSON: InputError,
-}
+_KINDS = (InputError, UnknownDecisionError, ExpiredDecisionError, ConflictError, RefusedError)
+_BY_CODE: dict[str, type[PamoError]] = {code: kind for kind in _KINDS for code in kind.codes}
 
 
 def error_of(code: str | None, message: str, field: str | None = None) -> PamoError | None:

@@ -15,6 +15,7 @@ import pytest
 
 from pamo import Engine
 from pamo.client.retrying import Patience, asked_pause
+from pamo.contract.codes import Code
 from pamo.errors import (
     ConflictError,
     ExpiredDecisionError,
@@ -25,9 +26,9 @@ from pamo.errors import (
     error_of,
 )
 from pamo.errors import UnknownDecisionError as Unknown
-from pamo.service.problems import STATUSES
 from tests.client.faces import Handler, Kind, Script, heard, problem
 
+PROBLEMS = [code for code in Code if code.status >= 400]
 DECISION = {"id": "d1", "user": "ann", "arm": "A", "arms": ["A"], "propensity": 1.0, "policy": "p"}
 MADE = httpx.Response(201, json=DECISION)
 BUSY = problem(503, "the store has stopped")
@@ -157,10 +158,10 @@ def test_a_busy_service_is_asked_again(kind: Kind, status: int) -> None:
 
 
 def code_of(error: type[PamoError]) -> list[str]:
-    return [code for code in STATUSES if type(error_of(code, "")) is error]
+    return [code.value for code in PROBLEMS if type(error_of(code, "")) is error]
 
 
-@pytest.mark.parametrize("code", STATUSES)
+@pytest.mark.parametrize("code", [code.value for code in PROBLEMS])
 def test_a_refusal_is_final_and_is_the_error_that_its_code_stands_for(kind: Kind, code: str) -> None:
     script = Script(problem(400, "what was expected, and what came", field="rewards.taste", code=code))
     face = heard(kind, script)

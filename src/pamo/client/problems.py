@@ -5,30 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pamo.contract.codes import Code
+from pamo.contract.codes import CODES
 from pamo.errors import PamoError, ServiceError, error_of
 
 if TYPE_CHECKING:
     import httpx
-
-_CODES = {
-    400: Code.MALFORMED,
-    401: Code.UNAUTHORIZED,
-    403: Code.FORBIDDEN,
-    409: Code.FEEDBACK_CONFLICT,
-    410: Code.EXPIRED_DECISION,
-    413: Code.TOO_LARGE,
-    415: Code.NOT_JSON,
-    422: Code.INVALID,
-}
-"""What a status means where no code comes with it: somebody on the way answered."""
 
 
 def failure(url: str, attempts: int, response: httpx.Response) -> PamoError:
     """Return the error for an answer that is not a success."""
     status, problem = response.status_code, _problem(response)
     detail, field = _text(problem, "detail") or _text(problem, "title"), _text(problem, "field")
-    code = _text(problem, "code") or _CODES.get(status)
+    code = _text(problem, "code") or (None if status == 404 else CODES.get(status))  # somebody on the way may answer
     error = error_of(code, detail or f"the service at {url} answered {status} without saying why", field)
     if error is not None:
         return error

@@ -102,7 +102,7 @@ class AsyncEngine:
         """Hand in one event, together with all others of this turn of the loop."""
         loop = asyncio.get_running_loop()
         if not self._waiting:
-            loop.call_soon(self._hand_in, loop)
+            loop.call_soon(self._turn, loop)
         done: asyncio.Future[Receipt] = loop.create_future()
         self._waiting.append((event, done))
         return done
@@ -116,8 +116,11 @@ class AsyncEngine:
         if self._thread is not None:
             self._thread.shutdown(wait=True, cancel_futures=True)
 
-    def _hand_in(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, self._waiting = self._waiting, []
+        self._hand_in(loop, batch)
+
+    def _hand_in(self, loop: asyncio.AbstractEventLoop, batch: Waiting) -> None:
         try:
             done = self._store.submit_many([event for event, _ in batch])
         except InputError as error:
@@ -125,18 +128,11 @@ class AsyncEngine:
                 _fail(batch, error)
                 return
             for one in batch:  # one of them is wrong, and the others should not suffer for it
-                self._hand_in_one(loop, one)
-            return
+                self._hand_in(loop, [one])
         except Exception as error:
             _fail(batch, error)
-            return
-        self._watch(loop, batch, done)
-
-    def _hand_in_one(self, loop: asyncio.AbstractEventLoop, one: tuple[Event, asyncio.Future[Receipt]]) -> None:
-        try:
-            self._watch(loop, [one], self._store.submit_many([one[0]]))
-        except Exception as error:
-            _fail([one], error)
+        else:
+            self._watch(loop, batch, done)
 
     def _watch(self, loop: asyncio.AbstractEventLoop, batch: Waiting, done: Future[list[Receipt]]) -> None:
         if done.done():
@@ -192,19 +188,14 @@ class AsyncEngine:
                     done.set_result(event)
 
 
-def _choose(decider: Decider, requests: Sequence[Request]) -> Sequence[DecisionMade | BaseException]:
+def _choose(decider: Decider, requests: Sequence[Request]) -> Sequence[DecisionMade | InputError]:
     """Decide for all; where one is wrong, for each by itself, so that only that one fails."""
     try:
         return decider.choose_many(requests)
-    except InputError:
-        return [_choose_one(decider, request) for request in requests]
-
-
-def _choose_one(decider: Decider, one: Request) -> DecisionMade | BaseException:
-    try:
-        return decider.choose(one.user, one.arms, one.preference, one.k, one.key)
-    except Exception as error:
-        return error
+    except InputError as error:
+        if len(requests) == 1:
+            return [error]
+        return [found for one in requests for found in _choose(decider, [one])]
 
 
 def _hand_out(batch: Waiting, timer: asyncio.TimerHandle | None, done: Future[Any]) -> None:

@@ -13,7 +13,7 @@ from pamo.contract.codes import Code
 from pamo.contract.events import Outcome, Setup
 from pamo.contract.limits import HEAVIEST, LONGEST
 from pamo.service.operations import Operation
-from pamo.service.problems import MEDIA_TYPE, STATUSES, ProblemBody
+from pamo.service.problems import MEDIA_TYPE, ProblemBody
 
 REASONS = {
     400: "The body is not JSON.",
@@ -154,7 +154,7 @@ def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
                 part.pop("default", None)
     results = components["FeedbackResult"]["properties"]
     results["status"]["enum"], results["code"]["enum"] = list(map(str, Outcome)), list(map(str, Code))
-    components["ProblemBody"]["properties"]["code"]["enum"] = list(map(str, STATUSES))
+    components["ProblemBody"]["properties"]["code"]["enum"] = [code.value for code in Code if code.status >= 400]
 
 
 def _said(schema: dict[str, Any]) -> dict[str, Any]:

@@ -7,35 +7,11 @@ from http import HTTPStatus
 
 import msgspec
 
-from pamo.contract.codes import Code
+from pamo.contract.codes import CODES, Code
 from pamo.errors import PamoError
 
 MEDIA_TYPE = "application/problem+json"
 
-STATUSES: dict[str, int] = {
-    Code.MALFORMED: 400,
-    Code.UNAUTHORIZED: 401,
-    Code.FORBIDDEN: 403,
-    Code.NOT_FOUND: 404,
-    Code.UNKNOWN_DECISION: 404,
-    Code.METHOD_NOT_ALLOWED: 405,
-    Code.BODY_TIMEOUT: 408,
-    Code.FEEDBACK_CONFLICT: 409,
-    Code.DECISION_CONFLICT: 409,
-    Code.KEY_CONFLICT: 409,
-    Code.EXPIRED_DECISION: 410,
-    Code.TOO_LARGE: 413,
-    Code.NOT_JSON: 415,
-    Code.INVALID: 422,
-    Code.UNKNOWN_ARM: 422,
-    Code.ARM_NOT_CHOSEN: 422,
-    Code.RATE_LIMITED: 429,
-    Code.FAILED: 500,
-    Code.UNAVAILABLE: 503,
-}
-"""From a code to the status of an error that has it. An arm that is a path's own is 404 where it is not known."""
-
-_CODES = {status: code for code, status in reversed(STATUSES.items())}
 _FIELDS: dict[str, str] = {Code.UNKNOWN_DECISION: "id", Code.EXPIRED_DECISION: "id"}
 
 
@@ -70,7 +46,7 @@ class Problem(Exception):
         super().__init__(detail)
         self.status, self.detail, self.field = status, detail, field
         self.headers = headers or {}
-        self.code = code or _CODES.get(status, Code.FAILED)
+        self.code = code or CODES.get(status, Code.FAILED)
 
     def body(self) -> ProblemBody:
         """Return what is answered."""
@@ -81,7 +57,7 @@ class Problem(Exception):
 
 def problem_of(error: PamoError) -> Problem:
     """Return the problem that an error of the engine is to a client."""
-    status = STATUSES.get(error.code, 500)
+    status = Code(error.code).status  # type: ignore[call-arg]
     field = getattr(error, "field", None) or _FIELDS.get(error.code)
     return Problem(status, str(error), field, {"retry-after": "1"} if status == 503 else None, error.code)
 
