@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -75,18 +75,11 @@ class AsyncEngine:
 
     # How it waits for the store
 
-    async def choose(
-        self,
-        user: str,
-        arms: Sequence[str] | None,
-        preference: Mapping[str, float] | None,
-        k: int,
-        key: str | None,
-    ) -> DecisionMade:
+    async def choose(self, request: Request) -> DecisionMade:
         """Decide: at once, or where users' sums come over a network, together with all who ask meanwhile."""
         if self._thread is None:
-            return self._decider.choose(user, arms, preference, k, key)
-        return await self._ask(Request(user, arms, preference, k, key))
+            return self._decider.choose(request.user, request.arms, request.preference, request.k, request.key)
+        return await self._ask(request)
 
     async def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         """Decide for many."""

@@ -42,14 +42,7 @@ T = TypeVar("T")
 class Face(Protocol):
     """How those who ask wait for the store."""
 
-    def choose(
-        self,
-        user: str,
-        arms: Sequence[str] | None,
-        preference: Mapping[str, float] | None,
-        k: int,
-        key: str | None,
-    ) -> Awaitable[DecisionMade]:
+    def choose(self, request: Request) -> Awaitable[DecisionMade]:
         """Decide; users' sums may have to come over a network."""
 
     def choose_many(self, requests: Sequence[Request]) -> Awaitable[list[DecisionMade]]:
@@ -90,16 +83,16 @@ class Core:
 
         The arguments are those of `pamo.engine.Request`.
         """
+        request = Request(user, arms, preference, k, key)
         try:
-            event = await face.choose(user, arms, preference, k, key)
+            event = await face.choose(request)
         except InputError:
-            request = Request(user, arms, preference, k, key)
             (first,) = await self._repeated(face, [request])
             if first is not None:
                 return first
             if not await self._admit(face, [request]):
                 raise
-            event = await face.choose(user, arms, preference, k, key)
+            event = await face.choose(request)
         return self.decided(await face.record(event))
 
     async def decide_many(self, face: Face, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
@@ -46,15 +46,8 @@ class _AtOnce:
     def __init__(self, store: Store, decider: Decider) -> None:
         self._store, self._decider = store, decider
 
-    async def choose(
-        self,
-        user: str,
-        arms: Sequence[str] | None,
-        preference: Mapping[str, float] | None,
-        k: int,
-        key: str | None,
-    ) -> DecisionMade:
-        return self._decider.choose(user, arms, preference, k, key)
+    async def choose(self, one: Request) -> DecisionMade:
+        return self._decider.choose(one.user, one.arms, one.preference, one.k, one.key)
 
     async def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         return self._decider.choose_many(requests)
