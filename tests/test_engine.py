@@ -353,6 +353,32 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     assert 0.85 < inside / total <= 1.0
 
 
+def test_many_arms_are_added_together_or_not_at_all(engine: Engine) -> None:
+    engine.retire_arm("B")
+    engine.add_arms({"B": None, "D": "Dome", "E": None})
+    assert [(arm.id, arm.name, arm.active) for arm in engine.arms()[1:]] == [
+        ("B", "Bristol", True),
+        ("C", "Central", True),
+        ("D", "Dome", True),
+        ("E", "E", True),
+    ]
+    engine.add_arms(f"X{n}" for n in range(1000))
+    assert len(engine.arms()) == 1005
+    engine.add_arms([])
+    for wrong, said in ((["F", ""], "an arm"), ("FG", "list of ids"), (5, "list of ids"), ([["F"]], "list of ids")):
+        with pytest.raises(InputError, match=said):
+            engine.add_arms(wrong)  # type: ignore[arg-type]
+    assert len(engine.arms()) == 1005
+
+
+def test_feedback_takes_what_explain_takes(engine: Engine) -> None:
+    decision, other = engine.decide("ann"), engine.decide("ann")
+    assert engine.explain(decision).decision == decision.id
+    assert engine.feedback(decision, GOOD).id == decision.id
+    assert engine.feedback(decision.id, GOOD).status == "duplicate"
+    assert engine.feedback_many([{"decision_id": other, "rewards": GOOD}])[0].id == other.id
+
+
 def test_an_explanation_adds_up_and_reads_well() -> None:
     world = World(users=2, seed=10)
     sentences = set()
@@ -368,7 +394,7 @@ def test_an_explanation_adds_up_and_reads_well() -> None:
                 best = told.without_exploration
                 if math.isinf(told.chosen.reward_bonus):
                     sentences.add("untried")
-                    assert "not been tried" in told.sentence
+                    assert "no complete feedback" in told.sentence
                 else:
                     assert best is not None
                     assert told.explored == (best.arm != decision.arm)

@@ -12,17 +12,18 @@
 (4,)
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pamo import environments, policies
 from pamo._version import __version__
-from pamo.engine import AsyncEngine, Engine
 from pamo.errors import InputError, PamoError
-from pamo.policies import recommended
-from pamo.simulation import Result, simulate
 
 if TYPE_CHECKING:
+    from pamo import environments, policies
     from pamo.client import AsyncClient, Client
+    from pamo.engine import AsyncEngine, Engine
+    from pamo.policies import recommended
+    from pamo.simulation import Result, simulate
 
 __all__ = [
     "AsyncClient",
@@ -39,11 +40,25 @@ __all__ = [
     "simulate",
 ]
 
+_HOMES = {
+    "AsyncClient": "client",
+    "AsyncEngine": "engine",
+    "Client": "client",
+    "Engine": "engine",
+    "Result": "simulation",
+    "recommended": "policies",
+    "simulate": "simulation",
+}
+"""What is loaded when it is asked for, and from where: a client needs no compiler, an engine no simulator."""
+
 
 def __getattr__(name: str) -> Any:
-    """Load the clients when they are asked for: most programs that import pamo talk to no service."""
-    if name in ("AsyncClient", "Client"):
-        from pamo import client
-
-        return getattr(client, name)
+    if name in _HOMES:
+        return getattr(import_module(f"pamo.{_HOMES[name]}"), name)
+    if name in __all__:
+        return import_module(f"pamo.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

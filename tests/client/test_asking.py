@@ -50,7 +50,9 @@ def test_both_clients_have_the_same_methods_with_the_same_arguments() -> None:
         for one in (Client, AsyncClient)
     )
     assert ours == theirs
-    assert len(ours) == 20
+    assert len(ours) == 21
+    assert str(ours["decide"]).endswith("-> 'Decision'")
+    assert str(ours["health"]) == "(self) -> 'bool'"
     for name in ours:
         assert inspect.iscoroutinefunction(getattr(AsyncClient, name)), name
     settings = [list(inspect.signature(one).parameters) for one in (Client, AsyncClient)]
@@ -113,10 +115,31 @@ def test_many_feedbacks_have_a_result_each(kind: Kind) -> None:
     results: list[dict[str, Any]] = [
         {"id": "d1", "status": "recorded", "learned": ["arm: taste"], "not_learned": [], "detail": None},
         {"id": "d2", "status": "duplicate", "learned": [], "not_learned": [], "detail": None},
-        {"id": "d3", "status": "conflict", "learned": [], "not_learned": [], "detail": "another was recorded"},
-        {"id": "d4", "status": "unknown", "learned": [], "not_learned": [], "detail": "there is no decision d4"},
-        {"id": "d5", "status": "expired", "learned": [], "not_learned": [], "detail": "too late"},
-        {"id": "d6", "status": "of tomorrow", "learned": [], "not_learned": [], "detail": None},
+        {
+            "id": "d3",
+            "status": "conflict",
+            "learned": [],
+            "not_learned": [],
+            "detail": "another was recorded",
+            "code": "feedback_conflict",
+        },
+        {
+            "id": "d4",
+            "status": "unknown",
+            "learned": [],
+            "not_learned": [],
+            "detail": "so it was said",
+            "code": "unknown_decision",
+        },
+        {
+            "id": "d5",
+            "status": "expired",
+            "learned": [],
+            "not_learned": [],
+            "detail": "too late",
+            "code": "expired_decision",
+        },
+        {"id": "d6", "status": "of tomorrow", "learned": [], "not_learned": [], "detail": None, "code": "new"},
     ]
     script = Script(httpx.Response(200, json={"results": results}))
     items = [{"decision_id": one["id"], "rewards": {"taste": 4}, "overall": None} for one in results]
@@ -132,11 +155,32 @@ def test_many_feedbacks_have_a_result_each(kind: Kind) -> None:
         ExpiredDecisionError,
         PamoError,
     ]
-    assert [str(error).split(", ")[0].split(": ")[0] for error in errors[2:5]] == [
-        "another was recorded",
-        "there is no decision d4",
-        "too late",
-    ]
+    assert [str(error) for error in errors[2:5]] == ["another was recorded", "so it was said", "too late"]
+
+
+def test_many_arms_are_one_request(kind: Kind) -> None:
+    added = [{"id": "A", "name": "Anchor Inn", "active": True, "pulls": 0}, {**DECISION, "id": "B", "name": "B"}]
+    added[1] |= {"active": True, "pulls": 0}
+    script = Script(httpx.Response(200, json={"arms": added}))
+    face = heard(kind, script)
+    assert [one.name for one in face.ask("add_arms", {"A": "Anchor Inn", "B": None})] == ["Anchor Inn", "B"]
+    assert sent(script.requests[0]) == {"arms": [{"id": "A", "name": "Anchor Inn"}, {"id": "B", "name": None}]}
+    assert face.ask("add_arms", ["A", "B"])[0].id == "A"
+    assert face.ask("add_arms", []) == []
+    assert len(script.requests) == 2
+    for wrong in ("AB", [""], 5, [["A"]]):
+        with pytest.raises(InputError):
+            face.ask("add_arms", wrong)
+
+
+def test_a_decision_may_stand_for_its_id(kind: Kind) -> None:
+    script = Script(MADE, TAKEN, httpx.Response(200, json={"results": [{"id": "d1", "status": "recorded"}]}))
+    face = heard(kind, script)
+    decision = face.ask("decide", "ann")
+    face.ask("feedback", decision, {"taste": 4})
+    face.ask("feedback_many", [{"decision_id": decision, "rewards": {"taste": 4}}])
+    assert script.requests[1].url.path == "/v1/decisions/d1/feedback"
+    assert sent(script.requests[2])["feedback"][0]["id"] == "d1"
 
 
 @pytest.mark.parametrize("one", ODD_IDS)

@@ -15,10 +15,20 @@ import pytest
 
 from pamo import Engine
 from pamo.client.retrying import Patience, asked_pause
-from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, RefusedError, ServiceError
+from pamo.contract.codes import Code
+from pamo.errors import (
+    ConflictError,
+    ExpiredDecisionError,
+    InputError,
+    PamoError,
+    RefusedError,
+    ServiceError,
+    error_of,
+)
 from pamo.errors import UnknownDecisionError as Unknown
 from tests.client.faces import Handler, Kind, Script, heard, problem
 
+PROBLEMS = [code for code in Code if code.status >= 400]
 DECISION = {"id": "d1", "user": "ann", "arm": "A", "arms": ["A"], "propensity": 1.0, "policy": "p"}
 MADE = httpx.Response(201, json=DECISION)
 BUSY = problem(503, "the store has stopped")
@@ -147,30 +157,18 @@ def test_a_busy_service_is_asked_again(kind: Kind, status: int) -> None:
     assert len(script.requests) == 2
 
 
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (400, InputError),
-        (401, RefusedError),
-        (403, RefusedError),
-        (404, Unknown),
-        (405, ServiceError),
-        (409, ConflictError),
-        (410, ExpiredDecisionError),
-        (413, InputError),
-        (415, InputError),
-        (422, InputError),
-        (500, ServiceError),
-    ],
-)
-def test_a_refusal_is_final_and_is_the_error_that_it_stands_for(
-    kind: Kind, status: int, error: type[PamoError]
-) -> None:
-    script = Script(problem(status, "what was expected, and what came", field="rewards.taste"))
+def code_of(error: type[PamoError]) -> list[str]:
+    return [code.value for code in PROBLEMS if type(error_of(code, "")) is error]
+
+
+@pytest.mark.parametrize("code", [code.value for code in PROBLEMS])
+def test_a_refusal_is_final_and_is_the_error_that_its_code_stands_for(kind: Kind, code: str) -> None:
+    script = Script(problem(400, "what was expected, and what came", field="rewards.taste", code=code))
     face = heard(kind, script)
-    with pytest.raises(error, match="what was expected, and what came") as raised:
+    with pytest.raises(PamoError, match="what was expected, and what came") as raised:
         face.ask("feedback", "d1", {"taste": 4})
-    assert type(raised.value) is error
+    assert type(raised.value) is type(error_of(code, "") or ServiceError())
+    assert raised.value.code == code
     assert len(script.requests) == 1
     assert face.pauses == []
     if isinstance(raised.value, InputError):
@@ -178,14 +176,29 @@ def test_a_refusal_is_final_and_is_the_error_that_it_stands_for(
         assert raised.value.field == "rewards.taste"
 
 
-def test_what_is_not_there_is_an_unknown_decision_only_for_decisions(kind: Kind) -> None:
-    face = heard(kind, Script(problem(404, "there is none")))
-    for method in ("decision", "explain", "feedback"):
-        with pytest.raises(Unknown, match="there is none"):
-            face.ask(method, "d1")
-    for method in ("arm", "retire_arm"):
-        with pytest.raises(InputError, match="there is none"):
-            face.ask(method, "A")
+def test_the_error_is_chosen_by_the_code_alone(kind: Kind) -> None:
+    expected = {
+        Unknown: ["unknown_decision"],
+        ConflictError: ["feedback_conflict", "decision_conflict", "key_conflict"],
+        ExpiredDecisionError: ["expired_decision"],
+        RefusedError: ["unauthorized", "forbidden"],
+    }
+    for error, codes in expected.items():
+        assert code_of(error) == codes
+        for code in codes:
+            face = heard(kind, Script(problem(418, "Whatever the sentence says.", code=code)))
+            with pytest.raises(error, match="Whatever"):
+                face.ask("decide", "ann")
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(400, InputError), (401, RefusedError), (404, ServiceError), (405, ServiceError), (409, ConflictError)],
+)
+def test_without_a_code_the_status_tells(kind: Kind, status: int, error: type[PamoError]) -> None:
+    with pytest.raises(error, match="a proxy") as raised:
+        heard(kind, Script(problem(status, "a proxy has its own rules"))).ask("feedback", "d1", {"taste": 4})
+    assert type(raised.value) is error
 
 
 @pytest.mark.parametrize("retries", [0, 1, 4])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -63,7 +63,8 @@ def test_decisions_are_the_engines(face: Face, engine: Engine) -> None:
     ranked = face.ask("decide", "ann", ["B", "A"], {"price": 2, "taste": 1}, k=2, key="request-17")
     many = face.ask("decide_many", ["ann", {"user": "bob", "arms": ["B"]}, {"user": "cyd", "k": 2}])
     for decision in (one, ranked, *many):
-        assert decision == replace(engine.decision(decision.id), details=None)
+        assert decision == engine.decision(decision.id)
+        assert decision.details is None
         assert face.ask("decision", decision.id) == decision
     assert sorted(ranked.arms) == ["A", "B"]
     assert face.ask("decide", "ann", ["B", "A"], {"price": 2, "taste": 1}, k=2, key="request-17") == ranked
@@ -150,6 +151,12 @@ def test_what_was_learned_is_what_the_engine_tells(face: Face, engine: Engine) -
     assert face.ask("erase_user", "ann") is None
     assert engine.export_user("ann")["history"] == []
     assert face.ask("erase_user", "ann") is None
+
+
+def test_many_arms_come_in_one_request(face: Face, engine: Engine) -> None:
+    found = face.ask("add_arms", {"A": None, "X": "Extra"})
+    assert [arm.name for arm in found] == ["Anchor Inn", "Extra"]
+    assert found == [engine.arm("A"), engine.arm("X")]
 
 
 def test_arms_come_and_go(face: Face, engine: Engine) -> None:

@@ -117,7 +117,7 @@ def check_problem(response: httpx.Response, field: str | None = None) -> None:
     """See that an error is a problem as RFC 9457 has it, about that field."""
     assert response.headers["content-type"] == "application/problem+json"
     body = response.json()
-    assert set(body) - {"field"} == {"type", "title", "status", "detail"}
+    assert set(body) - {"field"} == {"type", "title", "status", "code", "detail"}
     assert body["status"] == response.status_code
     assert body["detail"]
     assert "Traceback" not in body["detail"]

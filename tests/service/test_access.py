@@ -29,6 +29,7 @@ ROLES = {
     "getArms": "any",
     "getArm": "any",
     "putArm": Role.ADMIN,
+    "putArms": Role.ADMIN,
     "retireArm": Role.ADMIN,
     "getFront": "any",
     "getObjectives": "any",
@@ -57,6 +58,7 @@ def call(service: Service, one: Operation, authorization: str | None, **headers:
         "giveFeedback": {"overall": 0.5},
         "giveFeedbackToMany": {"feedback": [{"id": "x", "overall": 0.5}]},
         "putArm": {"name": "New"},
+        "putArms": {"arms": [{"id": "N"}]},
         "rankArms": {"preference": {"price": 1, "taste": 1}},
     }
     named = headers if authorization is None else {"authorization": authorization, **headers}

@@ -272,8 +272,8 @@ def test_each_of_many_feedbacks_has_its_own_result(service: Service) -> None:
     found = answer(service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}), 200)["results"]
     assert [one["status"] for one in found] == ["recorded", "recorded", "unknown", "duplicate", "conflict", "recorded"]
     assert [one["id"] for one in found] == [one["id"] for one in feedback]
-    assert all(list(one) == ["id", "status", "learned", "not_learned", "detail"] for one in found)
-    assert found[3] == found[0] | {"status": "duplicate"}
+    assert all(list(one) == ["id", "status", "learned", "not_learned", "detail", "code"] for one in found)
+    assert found[3] == found[0] | {"status": "duplicate", "code": "duplicate"}
     assert found[1]["not_learned"] == ["arm: price", "arm: overall", "preference"]
     assert [one["detail"] is None for one in found] == [True, True, False, True, False, True]
     again = answer(service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}), 200)["results"]
@@ -333,7 +333,15 @@ def test_a_decision_is_explained(service: Service) -> None:
     assert {name: found[name] for name in made} == made
     assert found["feedback"] is None
     explanation = found["explanation"]
-    assert list(explanation) == ["preference", "chosen", "without_exploration", "explored", "sentence"]
+    assert list(explanation) == [
+        "decision",
+        "policy",
+        "preference",
+        "chosen",
+        "without_exploration",
+        "sentence",
+        "explored",
+    ]
     assert explanation["chosen"]["arm"] == made["arm"]
     assert explanation["chosen"]["reward_bonus"] is None  # it had not been tried
     assert explanation["explored"] is True

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pamo import Engine
-from pamo.engine.declaring import objectives
+from pamo.contract.objectives import objectives
 from pamo.store import Event, MemoryStore, Receipt, Setup
 from tests.service.calling import OBJECTIVES, SCORES, Serve, Service, check_problem, engine_of
 
@@ -258,7 +258,7 @@ def test_a_failure_that_nobody_foresaw(service: Service, monkeypatch: pytest.Mon
     def fail(*arguments: Any) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(service.engine, "choose", fail)
+    monkeypatch.setattr(service.engine.core.decider, "choose", fail)
     problem = service.decide(status=500)
     assert "secret" not in str(problem)
     monkeypatch.undo()

@@ -151,6 +151,26 @@ def test_objectives_and_statistics(service: Service) -> None:
     }
 
 
+def test_many_arms_are_added_in_one_go(service: Service) -> None:
+    before = service.journal()
+    several = [{"id": "B", "name": "Bristol"}, {"id": "D", "name": "Dome"}, {"id": "batch"}]
+    found = answer(service.ask("POST", "/v1/arms", {"arms": several}), 200)["arms"]
+    assert [(one["id"], one["name"]) for one in found] == [("B", "Bristol"), ("D", "Dome"), ("batch", "batch")]
+    assert service.get("/v1/arms/batch")["active"] is True
+    assert len(service.journal()) == len(before) + 3
+    again = answer(service.ask("POST", "/v1/arms", {"arms": [{"id": "D"}]}), 200)["arms"]
+    assert again[0]["name"] == "Dome"  # it keeps its name
+    for body, field in (
+        ({"arms": []}, "arms"),
+        ({"arms": [{"id": "E"}, {"id": ""}]}, "arms[1].id"),
+        ({"arms": [{"id": "E"}, {"id": "E", "name": "F"}]}, "arms"),
+        ({"arms": [{"name": "E"}]}, "arms[0].id"),
+        ({"arms": [{"id": str(n)} for n in range(1001)]}, "arms"),
+    ):
+        assert answer(service.ask("POST", "/v1/arms", body), 422)["field"] == field
+    assert len(service.journal()) == len(before) + 3
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_ids_are_any_text(service: Service, name: str) -> None:
     """Percent-encoded in a path, whatever they hold; the same text comes back."""
@@ -198,7 +218,7 @@ def test_unknown_paths_and_methods(service: Service) -> None:
         ("GET", "/v1/decisions", "POST"),
         ("PUT", "/v1/decisions/x", "GET, HEAD"),
         ("PATCH", "/v1/arms/A", "GET, HEAD, PUT, DELETE"),
-        ("OPTIONS", "/v1/arms", "GET, HEAD"),
+        ("OPTIONS", "/v1/arms", "GET, HEAD, POST"),
         ("TRACE", "/healthz", "GET, HEAD"),
         ("GET", "/v1/decisions/batch", "POST"),
     ):

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pamo.client.answers import FeedbackResult
 from pamo.client.encoding import body, reader, segment
-from pamo.engine import Arm, ArmScore, Decision, Explanation, Feedback, FrontArm, Objective, Preference, Request
-from pamo.engine.requests import as_request
-from pamo.errors import InputError, PamoError, UnknownDecisionError
-from pamo.store.rules import check_text
+from pamo.contract.answers import (
+    Arm,
+    ArmList,
+    Decision,
+    Decisions,
+    ExplainedDecision,
+    Explanation,
+    Feedback,
+    FeedbackResult,
+    FeedbackResults,
+    Front,
+    FrontArm,
+    Objectives,
+    Preference,
+)
+from pamo.contract.limits import check_text
+from pamo.contract.objectives import Objective
+from pamo.contract.requests import ArmsLike, FeedbackRequest, Request, as_arms, as_feedback, as_request, id_of
 
 T = TypeVar("T")
 
@@ -22,7 +34,7 @@ T = TypeVar("T")
 class Call(Generic[T]):
     """A request that may be sent again as it is, and how its answer is read.
 
-    missing: what is raised if the service knows no such thing (404). known: the answer, where there is nothing to ask.
+    known: the answer, where there is nothing to ask.
     """
 
     method: str
@@ -30,69 +42,23 @@ class Call(Generic[T]):
     read: Callable[[bytes], T]
     content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    missing: type[PamoError] = InputError
     known: T | None = None
-
-
-# What some answers are wrapped in.
-
-
-@dataclass(slots=True)
-class _Decisions:
-    decisions: list[Decision]
-
-
-@dataclass(slots=True)
-class _Results:
-    results: list[FeedbackResult]
-
-
-@dataclass(slots=True)
-class _Arms:
-    arms: list[Arm]
-
-
-@dataclass(slots=True)
-class _Front:
-    arms: list[FrontArm]
-
-
-@dataclass(slots=True)
-class _Declared:
-    objectives: tuple[Objective, ...]
-    overall: Objective
-
-
-@dataclass(slots=True)
-class _Score:
-    arm: str
-    values: dict[str, float]
-    preference_bonus: float
-    reward_bonus: float | None = None  # JSON has no infinity, the bonus of an arm that has not been tried
-
-
-@dataclass(slots=True)
-class _Why:
-    preference: dict[str, float]
-    sentence: str
-    chosen: _Score | None = None
-    without_exploration: _Score | None = None
-
-
-@dataclass(slots=True)
-class _Explained:
-    id: str
-    policy: str
-    explanation: _Why
 
 
 # Decisions and feedback
 
 
 def decide(
-    user: str, arms: Sequence[str] | None, preference: Mapping[str, float] | None, k: int, key: str | None
+    user: str,
+    arms: Sequence[str] | None = None,
+    preference: Mapping[str, float] | None = None,
+    k: int = 1,
+    key: str | None = None,
 ) -> Call[Decision]:
-    """Ask for a decision, under a key, so that asked again it is the same decision."""
+    """Choose an arm for a user, or rank the best k (all of them, if there are fewer).
+
+    The arguments are those of `pamo.engine.Request`. Without a key the call makes its own, for its retries.
+    """
     key = _key(key)
     if not (key.isascii() and key.isprintable() and key == key.strip()):
         # A header cannot carry it. The requests of a batch have their keys in the body.
@@ -103,125 +69,146 @@ def decide(
 
 
 def decide_many(requests: Iterable[str | Mapping[str, Any] | Request]) -> Call[list[Decision]]:
-    """Ask for many decisions, each under a key."""
-    several = [
-        {"user": one.user, "arms": one.arms, "preference": one.preference, "k": one.k, "key": _key(one.key)}
-        for one in map(as_request, requests)
-    ]
-    read = reader(_Decisions)
-    fields = {"requests": [_given(one) for one in several]}
-    return _batch("/v1/decisions/batch", lambda content: read(content).decisions, fields, len(several))
+    """Choose for many users at once: each request a user, or a mapping of what `decide` takes.
+
+    Nothing is recorded if one of them is wrong. A key that was used for another request raises `ConflictError` after
+    the others were recorded.
+    """
+    several = [{**_given(one), "key": _key(one.key)} for one in map(as_request, requests)]
+    read = reader(Decisions)
+    return _batch("/v1/decisions/batch", lambda content: read(content).decisions, "requests", several)
 
 
 def feedback(
-    decision_id: str,
-    rewards: Mapping[str, float] | None,
-    overall: float | None,
-    preference: Mapping[str, float] | None,
-    arm: str | None,
+    decision_id: str | Decision,
+    rewards: Mapping[str, float] | None = None,
+    overall: float | None = None,
+    preference: Mapping[str, float] | None = None,
+    arm: str | None = None,
 ) -> Call[Feedback]:
-    """Give feedback; given again it counts once, by the decision's id."""
+    """Give what came of a decision, once: the same again changes nothing, and something else is refused.
+
+    The arguments are those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id. The status
+    is "duplicate" also where the first attempt was recorded and its answer lost: it counts once.
+    """
     fields = {"rewards": rewards, "overall": overall, "preference": preference, "arm": arm}
-    path = f"/v1/decisions/{segment(decision_id, 'a decision', 'decision_id')}/feedback"
-    return _post(path, reader(Feedback), fields, missing=UnknownDecisionError)
+    return _post(f"{_decision(decision_id)}/feedback", reader(Feedback), fields)
 
 
-def feedback_many(items: Iterable[Mapping[str, Any]]) -> Call[list[FeedbackResult]]:
-    """Give many feedbacks, each for a decision of its own."""
-    several = [_item(one) for one in items]
-    read = reader(_Results)
-    return _batch("/v1/feedback/batch", lambda content: read(content).results, {"feedback": several}, len(several))
+def feedback_many(items: Iterable[Mapping[str, Any] | FeedbackRequest]) -> Call[list[FeedbackResult]]:
+    """Give many feedbacks at once: each a mapping of what `feedback` takes, `decision_id` among it.
+
+    Nothing is recorded if one of them is wrong in itself. One that is refused for what was recorded before stops no
+    other; its result says why.
+    """
+    several = []
+    for one in map(as_feedback, items):
+        check_text(one.decision_id, "a decision's id", "decision_id")
+        fields = _given(one)
+        several.append({"id": fields.pop("decision_id"), **fields})
+    read = reader(FeedbackResults)
+    return _batch("/v1/feedback/batch", lambda content: read(content).results, "feedback", several)
 
 
 def decision(decision_id: str) -> Call[Decision]:
-    """Read a decision that was made."""
-    return _made(decision_id, reader(Decision))
+    """Return a decision that was made."""
+    return Call("GET", _decision(decision_id), reader(Decision))
 
 
-def explain(made: str | Decision) -> Call[Explanation]:
-    """Read why a decision was made as it was."""
-    read = reader(_Explained)
-    return _made(made.id if isinstance(made, Decision) else made, lambda content: _explanation(read(content)))
+def explain(decision: str | Decision) -> Call[Explanation]:
+    """Say why an arm was chosen, and which would have been without exploration."""
+    read = reader(ExplainedDecision)
+    return Call("GET", _decision(decision), lambda content: read(content).explanation)
 
 
 # Users
 
 
 def preference(user: str) -> Call[Preference]:
-    """Read what a user cares about."""
-    return Call("GET", f"/v1/users/{segment(user, 'a user', 'user')}/preference", reader(Preference))
+    """Return what a user cares about, with intervals; for a new user, what users have in common."""
+    return Call("GET", f"{_user(user)}/preference", reader(Preference))
 
 
 def export_user(user: str) -> Call[dict[str, Any]]:
-    """Read everything that is kept of a user."""
-    return Call("GET", f"/v1/users/{segment(user, 'a user', 'user')}", reader(dict[str, Any]))
+    """Return everything that is kept of a user, as plain values. Needs the role admin."""
+    return Call("GET", _user(user), reader(dict[str, Any]))
 
 
 def erase_user(user: str) -> Call[None]:
-    """Have a user forgotten."""
-    return Call("DELETE", f"/v1/users/{segment(user, 'a user', 'user')}", _nothing)
+    """Forget a user; the arms keep what they learned. Needs the role admin."""
+    return Call("DELETE", _user(user), _nothing)
 
 
 # Arms and the service itself
 
 
-def add_arm(arm_id: str, name: str | None) -> Call[Arm]:
-    """Have an arm offered from now on."""
-    path, content = f"/v1/arms/{segment(arm_id, 'an arm', 'arm')}", body({"name": name})
-    return Call("PUT", path, reader(Arm), content, _JSON)
+def add_arm(arm: str, name: str | None = None) -> Call[Arm]:
+    """Offer an arm from now on; again: revive it; with another name: rename it. Needs the role admin."""
+    return Call("PUT", _arm(arm), reader(Arm), body({"name": name}), _JSON)
 
 
-def retire_arm(arm_id: str) -> Call[Arm]:
-    """Have an arm offered no longer."""
-    return Call("DELETE", f"/v1/arms/{segment(arm_id, 'an arm', 'arm')}", reader(Arm))
+def add_arms(arms: ArmsLike) -> Call[list[Arm]]:
+    """Offer many arms from now on: a list of ids, or a mapping from ids to names. Needs the role admin.
+
+    Nothing is recorded if one of them is wrong. Return them in the order in which they were added first.
+    """
+    several = [{"id": arm, "name": name} for arm, name in as_arms(arms).items()]
+    for one in several:
+        check_text(one["id"], "an arm", "arm")
+    read = reader(ArmList)
+    return _batch("/v1/arms", lambda content: read(content).arms, "arms", several)
 
 
-def arm(arm_id: str) -> Call[Arm]:
-    """Read an arm."""
-    return Call("GET", f"/v1/arms/{segment(arm_id, 'an arm', 'arm')}", reader(Arm))
+def retire_arm(arm: str) -> Call[Arm]:
+    """Offer an arm no longer; late feedback still counts. Needs the role admin."""
+    return Call("DELETE", _arm(arm), reader(Arm))
+
+
+def arm(arm: str) -> Call[Arm]:
+    """Return an arm."""
+    return Call("GET", _arm(arm), reader(Arm))
 
 
 def arms() -> Call[list[Arm]]:
-    """Read all arms."""
-    read = reader(_Arms)
+    """Return all arms, the retired ones among them."""
+    read = reader(ArmList)
     return Call("GET", "/v1/arms", lambda content: read(content).arms)
 
 
 def front() -> Call[list[FrontArm]]:
-    """Read the arms and the Pareto front."""
-    read = reader(_Front)
+    """Return the active arms, those on the Pareto front first, with how sure it is that they are on it."""
+    read = reader(Front)
     return Call("GET", "/v1/front", lambda content: read(content).arms)
 
 
 def objectives() -> Call[tuple[Objective, ...]]:
-    """Read what arms are scored on."""
-    read = reader(_Declared)
+    """Return what arms are scored on."""
+    read = reader(Objectives)
     return Call("GET", "/v1/objectives", lambda content: read(content).objectives)
 
 
 def overall() -> Call[Objective]:
-    """Read the scale of the overall score."""
-    read = reader(_Declared)
+    """Return the scale of the overall score."""
+    read = reader(Objectives)
     return Call("GET", "/v1/objectives", lambda content: read(content).overall)
 
 
 def statistics() -> Call[dict[str, int]]:
-    """Read how much there is of what."""
+    """Count what there is: arms, users who gave feedback, feedbacks, and decisions that wait for one."""
     return Call("GET", "/v1/statistics", reader(dict[str, int]))
 
 
 def health() -> Call[None]:
-    """Ask whether the service is alive."""
+    """Tell whether the service is alive; asked once."""
     return Call("GET", "/healthz", _nothing)
 
 
 def ready() -> Call[None]:
-    """Ask whether the service can record anything."""
+    """Tell whether the service can record anything now; asked once."""
     return Call("GET", "/readyz", _nothing)
 
 
 _JSON = {"Content-Type": "application/json"}
-_FEEDBACK = {"decision_id", "rewards", "overall", "preference", "arm"}
 
 
 def _post(
@@ -230,27 +217,33 @@ def _post(
     fields: Mapping[str, Any],
     *,
     headers: Mapping[str, str] | None = None,
-    missing: type[PamoError] = InputError,
     known: T | None = None,
 ) -> Call[T]:
-    return Call("POST", path, read, body(fields), {**_JSON, **(headers or {})}, missing, known)
+    return Call("POST", path, read, body(fields), {**_JSON, **(headers or {})}, known)
 
 
-def _batch(path: str, read: Callable[[bytes], list[T]], fields: Mapping[str, Any], size: int) -> Call[list[T]]:
+def _batch(path: str, read: Callable[[bytes], list[T]], name: str, several: Sequence[Any]) -> Call[list[T]]:
     """Return a call with an answer for each that was asked for; none is sent where nothing is."""
 
     def read_all(content: bytes) -> list[T]:
         found = read(content)
-        if len(found) != size:
-            raise ValueError(f"expected {size} answers in one, got {len(found)}")
+        if len(found) != len(several):
+            raise ValueError(f"expected {len(several)} answers in one, got {len(found)}")
         return found
 
-    return _post(path, read_all, fields, known=None if size else [])
+    return _post(path, read_all, {name: several}, known=None if several else [])
 
 
-def _made(decision_id: str, read: Callable[[bytes], T]) -> Call[T]:
-    path = f"/v1/decisions/{segment(decision_id, 'a decision', 'decision_id')}"
-    return Call("GET", path, read, missing=UnknownDecisionError)
+def _decision(given: str | Decision) -> str:
+    return f"/v1/decisions/{segment(id_of(given), 'a decision', 'decision_id')}"
+
+
+def _user(given: str) -> str:
+    return f"/v1/users/{segment(given, 'a user', 'user')}"
+
+
+def _arm(given: str) -> str:
+    return f"/v1/arms/{segment(given, 'an arm', 'arm')}"
 
 
 def _key(given: str | None) -> str:
@@ -261,28 +254,9 @@ def _key(given: str | None) -> str:
     return given
 
 
-def _item(given: Any) -> dict[str, Any]:
-    if not isinstance(given, Mapping) or "decision_id" not in given or not set(given) <= _FEEDBACK:
-        raise InputError(f"expected a feedback with {', '.join(sorted(_FEEDBACK))}, got {given!r:.120}")
-    check_text(given["decision_id"], "a decision's id", "decision_id")
-    return _given({"id" if name == "decision_id" else name: value for name, value in given.items()})
-
-
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _explanation(answer: _Explained) -> Explanation:
-    why = answer.explanation
-    chosen, without = _score(why.chosen), _score(why.without_exploration)
-    return Explanation(answer.id, answer.policy, why.preference, chosen, without, why.sentence)
-
-
-def _score(read: _Score | None) -> ArmScore | None:
-    if read is None:
-        return None
-    bonus = math.inf if read.reward_bonus is None else read.reward_bonus
-    return ArmScore(read.arm, read.values, bonus, read.preference_bonus)
+def _given(one: Request | FeedbackRequest) -> dict[str, Any]:
+    """Return the fields that were filled in."""
+    return {name: value for name in one.__slots__ if (value := getattr(one, name)) is not None}
 
 
 def _nothing(content: bytes) -> None:

@@ -10,8 +10,8 @@ from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
+from pamo.contract.limits import check_text
 from pamo.errors import InputError
-from pamo.store.rules import check_text
 
 T = TypeVar("T")
 

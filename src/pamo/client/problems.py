@@ -5,41 +5,24 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pamo.errors import (
-    ConflictError,
-    ExpiredDecisionError,
-    InputError,
-    PamoError,
-    RefusedError,
-    ServiceError,
-)
+from pamo.contract.codes import CODES
+from pamo.errors import PamoError, ServiceError, error_of
 
 if TYPE_CHECKING:
     import httpx
 
-_ERRORS: dict[int, type[PamoError]] = {
-    400: InputError,
-    401: RefusedError,
-    403: RefusedError,
-    409: ConflictError,
-    410: ExpiredDecisionError,
-    413: InputError,
-    415: InputError,
-    422: InputError,
-}
 
-
-def failure(url: str, attempts: int, response: httpx.Response, missing: type[PamoError]) -> PamoError:
-    """Return the error for an answer that is not a success. missing: the kind for something that is not there."""
+def failure(url: str, attempts: int, response: httpx.Response) -> PamoError:
+    """Return the error for an answer that is not a success."""
     status, problem = response.status_code, _problem(response)
     detail, field = _text(problem, "detail") or _text(problem, "title"), _text(problem, "field")
+    code = _text(problem, "code") or (None if status == 404 else CODES.get(status))  # somebody on the way may answer
+    error = error_of(code, detail or f"the service at {url} answered {status} without saying why", field)
+    if error is not None:
+        return error
     tried = f"{attempts} attempts" if attempts > 1 else "1 attempt"
-    kind = missing if status == 404 and detail is not None else _ERRORS.get(status)
-    if kind is not None:
-        detail = detail or f"the service at {url} answered {status} without saying why"
-        return InputError(detail, field) if kind is InputError else kind(detail)
     if detail is not None:
-        return ServiceError(f"the service at {url} answered {status} after {tried}: {detail}")
+        return ServiceError(f"the service at {url} answered {status} after {tried}: {detail}", code=code)
     if "Location" in response.headers:
         return ServiceError(f"the service at {url} sends elsewhere, to {response.headers['Location']}: use that URL")
     return ServiceError(

@@ -78,7 +78,7 @@ class Attempts(Generic[T]):
         if last is None or isinstance(last, Exception):
             raise silence(self._url, self._made, last) from last
         if not last.is_success:
-            raise failure(self._url, self._made, last, self._call.missing)
+            raise failure(self._url, self._made, last)
         try:
             return self._call.read(last.content)
         except ValueError as error:

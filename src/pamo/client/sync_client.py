@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from pamo.client import calls
-from pamo.client.answers import FeedbackResult
 from pamo.client.calls import Call
 from pamo.client.connection import Connection, succeeded
 from pamo.client.retrying import Outcome
-from pamo.engine import Arm, Decision, Explanation, Feedback, FrontArm, Objective, Preference, Request
+from pamo.contract.methods import like
 
 if TYPE_CHECKING:
     import httpx
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _asks(call: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
+    """Return a call as a method that answers what it brings."""
+
+    def method(client: Client, /, *arguments: P.args, **named: P.kwargs) -> T:
+        return client._ask(call(*arguments, **named))
+
+    return like(call, method, wrapper="Call")
+
+
+def _succeeds(call: Callable[P, Call[Any]]) -> Callable[Concatenate[Client, P], bool]:
+    """Return a call as a method that tells whether it succeeds, in one attempt."""
+
+    def method(client: Client, /, *arguments: P.args, **named: P.kwargs) -> bool:
+        return succeeded(client._send(call(*arguments, **named)))
+
+    return like(call, method)
 
 
 class Client(Connection):
@@ -61,118 +79,35 @@ class Client(Connection):
 
     # Decisions and feedback
 
-    def decide(
-        self,
-        user: str,
-        arms: Sequence[str] | None = None,
-        preference: Mapping[str, float] | None = None,
-        k: int = 1,
-        key: str | None = None,
-    ) -> Decision:
-        """Choose an arm for a user, or rank the best k (all of them, if there are fewer).
-
-        arms: those to choose from, by default all active ones. preference: the user's weights where they are known.
-        key: makes the request repeatable, by any client; without one the call makes its own, for its retries.
-        """
-        return self._ask(calls.decide(user, arms, preference, k, key))
-
-    def decide_many(self, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
-        """Choose for many users at once: each request a user, or a mapping of what `decide` takes.
-
-        Nothing is recorded if one of them is wrong. A key that was used for another request raises `ConflictError`
-        after the others were recorded.
-        """
-        return self._ask(calls.decide_many(requests))
-
-    def feedback(
-        self,
-        decision_id: str,
-        rewards: Mapping[str, float] | None = None,
-        overall: float | None = None,
-        preference: Mapping[str, float] | None = None,
-        arm: str | None = None,
-    ) -> Feedback:
-        """Give what came of a decision, once: the same again changes nothing, and something else is refused.
-
-        rewards: scores by objective, on their own scales; some may be missing. overall: the user's one overall score.
-        preference: the weights that the user stated. arm: the one that it is for, the first of the decision by default.
-        The status is "duplicate" also where the first attempt was recorded and its answer lost: it counts once.
-        """
-        return self._ask(calls.feedback(decision_id, rewards, overall, preference, arm))
-
-    def feedback_many(self, items: Iterable[Mapping[str, Any]]) -> list[FeedbackResult]:
-        """Give many feedbacks at once: each a mapping of what `feedback` takes, `decision_id` among it.
-
-        Nothing is recorded if one of them is wrong in itself. One that is refused for what was recorded before stops
-        no other; its result says why.
-        """
-        return self._ask(calls.feedback_many(items))
-
-    def decision(self, decision_id: str) -> Decision:
-        """Return a decision that was made."""
-        return self._ask(calls.decision(decision_id))
-
-    def explain(self, decision: str | Decision) -> Explanation:
-        """Say why an arm was chosen, and which would have been without exploration."""
-        return self._ask(calls.explain(decision))
+    decide = _asks(calls.decide)
+    decide_many = _asks(calls.decide_many)
+    feedback = _asks(calls.feedback)
+    feedback_many = _asks(calls.feedback_many)
+    decision = _asks(calls.decision)
+    explain = _asks(calls.explain)
 
     # Users
 
-    def preference(self, user: str) -> Preference:
-        """Return what a user cares about, with intervals; for a new user, what users have in common."""
-        return self._ask(calls.preference(user))
-
-    def export_user(self, user: str) -> dict[str, Any]:
-        """Return everything that is kept of a user, as plain values. Needs the role admin."""
-        return self._ask(calls.export_user(user))
-
-    def erase_user(self, user: str) -> None:
-        """Forget a user; the arms keep what they learned. Needs the role admin."""
-        self._ask(calls.erase_user(user))
+    preference = _asks(calls.preference)
+    export_user = _asks(calls.export_user)
+    erase_user = _asks(calls.erase_user)
 
     # Arms
 
-    def add_arm(self, arm: str, name: str | None = None) -> Arm:
-        """Offer an arm from now on; again: revive it; with another name: rename it. Needs the role admin."""
-        return self._ask(calls.add_arm(arm, name))
-
-    def retire_arm(self, arm: str) -> Arm:
-        """Offer an arm no longer; late feedback still counts. Needs the role admin."""
-        return self._ask(calls.retire_arm(arm))
-
-    def arm(self, arm: str) -> Arm:
-        """Return an arm."""
-        return self._ask(calls.arm(arm))
-
-    def arms(self) -> list[Arm]:
-        """Return all arms, the retired ones among them."""
-        return self._ask(calls.arms())
-
-    def front(self) -> list[FrontArm]:
-        """Return the active arms, those on the Pareto front first, with how sure it is that they are on it."""
-        return self._ask(calls.front())
+    add_arm = _asks(calls.add_arm)
+    add_arms = _asks(calls.add_arms)
+    retire_arm = _asks(calls.retire_arm)
+    arm = _asks(calls.arm)
+    arms = _asks(calls.arms)
+    front = _asks(calls.front)
 
     # The service
 
-    def objectives(self) -> tuple[Objective, ...]:
-        """Return what arms are scored on."""
-        return self._ask(calls.objectives())
-
-    def overall(self) -> Objective:
-        """Return the scale of the overall score."""
-        return self._ask(calls.overall())
-
-    def statistics(self) -> dict[str, int]:
-        """Count what there is: arms, users who gave feedback, feedbacks, and decisions that wait for one."""
-        return self._ask(calls.statistics())
-
-    def health(self) -> bool:
-        """Tell whether the service is alive; asked once."""
-        return succeeded(self._send(calls.health()))
-
-    def ready(self) -> bool:
-        """Tell whether the service can record anything now; asked once."""
-        return succeeded(self._send(calls.ready()))
+    objectives = _asks(calls.objectives)
+    overall = _asks(calls.overall)
+    statistics = _asks(calls.statistics)
+    health = _succeeds(calls.health)
+    ready = _succeeds(calls.ready)
 
     def close(self) -> None:
         """Let go of the connections. Closing twice is fine."""

@@ -1,21 +1,26 @@
 """Decide and take feedback: `Engine`, and what it answers."""
 
-from pamo.engine.answers import (
+from pamo.contract.answers import (
     Arm,
     ArmScore,
     Decision,
     Estimate,
+    ExplainedDecision,
     Explanation,
     Feedback,
     FrontArm,
+    Leaderboard,
     Preference,
+    PreferenceHistory,
+    Ranking,
+    UserDecisions,
     Weight,
 )
-from pamo.engine.awaiting import AsyncEngine
-from pamo.engine.live import Engine
-from pamo.engine.looking import Lookout
-from pamo.engine.requests import Request
-from pamo.store import Objective
+from pamo.contract.objectives import Objective
+from pamo.contract.requests import FeedbackRequest, Request
+from pamo.engine.async_engine import AsyncEngine
+from pamo.engine.engine import Engine
+from pamo.engine.operator_views import Lookout
 
 __all__ = [
     "Arm",
@@ -24,12 +29,18 @@ __all__ = [
     "Decision",
     "Engine",
     "Estimate",
+    "ExplainedDecision",
     "Explanation",
     "Feedback",
+    "FeedbackRequest",
     "FrontArm",
+    "Leaderboard",
     "Lookout",
     "Objective",
     "Preference",
+    "PreferenceHistory",
+    "Ranking",
     "Request",
+    "UserDecisions",
     "Weight",
 ]

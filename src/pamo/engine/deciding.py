@@ -11,25 +11,22 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats, Ints
+from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user
+from pamo.contract.requests import Request
 from pamo.engine.explaining import details
 from pamo.engine.kernels import PROPENSITY, SEEN
 from pamo.engine.plans import Chooser, Plan, blank
 from pamo.engine.prior import Prior
-from pamo.engine.requests import Request, check_user, weights_in
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.policies import Policy, recommended
 from pamo.policies.registry import parse
 from pamo.sharing import Population
 from pamo.store import Arms, DecisionMade, Store
-from pamo.store.rules import check_text
 from pamo.streams import POLICY, stream_for
 
 OFFERS = 10_000
 """Offers whose rows are remembered."""
-
-MOST_ARMS = 1_000_000
-"""The largest k."""
 
 Offer = tuple[tuple[str, ...] | None, Ints, Ints]
 """The ids as the journal keeps them, the arms' rows, and where they begin and end: (0, their number)."""
@@ -296,3 +293,9 @@ def check_k(k: int) -> None:
     """Raise `InputError` unless so many arms may be asked for."""
     if type(k) is not int or not 1 <= k <= MOST_ARMS:
         raise InputError(f"expected k to be a whole number from 1 to {MOST_ARMS}, got {k!r:.80}", "k")
+
+
+def weights_in(preference: Mapping[str, float], names: Sequence[str]) -> Floats:
+    """Return a known preference as a row of numbers in the objectives' order."""
+    check_preference(preference, names)
+    return np.array([[float(preference[name]) for name in names]])

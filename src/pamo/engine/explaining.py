@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pamo.engine.answers import ArmScore, Explanation
+from pamo.contract.answers import ArmScore, ExplainedDecision, Explanation, Given, finite
+from pamo.contract.events import DecisionMade, Made
 from pamo.engine.kernels import (
     GREEDY,
     GREEDY_PREFERENCE,
@@ -15,7 +16,7 @@ from pamo.engine.kernels import (
     REWARD_BONUS,
     WEIGHTS,
 )
-from pamo.store import Arms, DecisionMade
+from pamo.store import Arms
 
 
 def details(row: Sequence[float], chosen: str, ids: Sequence[str], objectives: int) -> dict[str, Any] | None:
@@ -27,20 +28,18 @@ def details(row: Sequence[float], chosen: str, ids: Sequence[str], objectives: i
     weights = row[WEIGHTS:first]
     if weights[0] != weights[0]:  # NaN: the policy forms no preference
         return None
-    bonus = row[REWARD_BONUS]
     kept: dict[str, Any] = {
         "preference": weights,
         "means": row[first : first + objectives],
-        "reward_bonus": bonus if bonus < math.inf else None,
+        "reward_bonus": finite(row[REWARD_BONUS]),
         "preference_bonus": row[PREFERENCE_BONUS],
     }
     greedy = int(row[GREEDY])
     if greedy >= 0 and ids[greedy] != chosen:
-        bonus = row[GREEDY_REWARD]
         kept["without_exploration"] = {
             "arm": ids[greedy],
             "means": row[first + objectives : first + 2 * objectives],
-            "reward_bonus": bonus if bonus < math.inf else None,
+            "reward_bonus": finite(row[GREEDY_REWARD]),
             "preference_bonus": row[GREEDY_PREFERENCE],
         }
     return kept
@@ -70,30 +69,56 @@ def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[s
     weights = dict(zip(names, kept["preference"], strict=True))
     chosen = _score(arm, kept, weights)
     other = kept.get("without_exploration")
-    best = _score(other["arm"], other, weights) if other is not None else chosen
+    best: ArmScore | None = chosen if other is None else _score(other["arm"], other, weights)
     if math.isinf(chosen.reward_bonus):
-        sentence = f"{called(arm)} was chosen because it has not been tried yet"
-        if other is not None:
-            sentence += f"; of the arms that have, {called(best.arm)} is worth most to this user ({best.value:.3g})"
-        else:
-            best = None  # type: ignore[assignment]  # nothing was tried
-    elif other is None:
+        # Not "has not been tried": there may be ratings of it in part, by which a policy cannot rank it yet.
+        sentence = f"{called(arm)} was chosen because no complete feedback to it has come yet"
+        if other is None:
+            best = None  # there is none to any arm
+        elif best is not None:
+            sentence += f"; of those that have some, {called(best.arm)} is worth most to this user ({best.value:.3g})"
+    elif best is None or best is chosen:
         most = max(chosen.values, key=lambda name: chosen.values[name])
         sentence = (
             f"{called(arm)} was chosen because it is worth most to this user: {chosen.value:.3g}, "
             f"of which {chosen.values[most]:.3g} for {most}"
         )
     else:
-        sentence = (
-            f"{called(arm)} was chosen to learn more: it is worth {chosen.value:.3g} to this user by what is known, "
-            f"and {called(best.arm)} {best.value:.3g}, but less is known of it: its bonuses are "
-            f"{chosen.reward_bonus:.3g} (rewards) and {chosen.preference_bonus:.3g} (preference), against "
-            f"{best.reward_bonus:.3g} and {best.preference_bonus:.3g}"
-        )
+        worth = f"it is worth {chosen.value:.3g} to this user by what is known, and {called(best.arm)} {best.value:.3g}"
+        why = _why(chosen, best)
+        if why:
+            sentence = (
+                f"{called(arm)} was chosen to learn more: {worth}, but {why}: its bonuses are "
+                f"{chosen.reward_bonus:.3g} (rewards) and {chosen.preference_bonus:.3g} (preference), against "
+                f"{best.reward_bonus:.3g} and {best.preference_bonus:.3g}"
+            )
+        else:
+            sentence = f"{called(arm)} was chosen by chance, as this policy tries others now and then: {worth}"
     return Explanation(decision.id, decision.policy, weights, chosen, best, f"{sentence}.")
+
+
+def explained_decision(one: Made, names: Sequence[str], arm_names: Mapping[str, str]) -> ExplainedDecision:
+    """Return a decision with its explanation and its feedback."""
+    made, given = one.decision, one.feedback
+    feedback = None
+    if given is not None:
+        feedback = Given(given.at, given.arm, given.rewards, given.overall, given.preference)
+    why = explained(made, names, arm_names)
+    return ExplainedDecision(
+        made.id, made.user, made.arms[0], made.arms, made.propensity, made.policy, made.at, why, feedback
+    )
+
+
+def _why(chosen: ArmScore, best: ArmScore) -> str:
+    """Return what speaks for an arm that is worth less: a bonus, where it has the larger one."""
+    reasons = []
+    if chosen.reward_bonus > max(best.reward_bonus, 0.0):
+        reasons.append("less is known of it")
+    if chosen.preference_bonus > max(best.preference_bonus, 0.0):
+        reasons.append("it would tell more of what this user cares about")
+    return " and ".join(reasons)
 
 
 def _score(arm: str, kept: Mapping[str, Any], weights: Mapping[str, float]) -> ArmScore:
     values = {name: weight * mean for (name, weight), mean in zip(weights.items(), kept["means"], strict=True)}
-    bonus = kept["reward_bonus"]
-    return ArmScore(arm, values, math.inf if bonus is None else bonus, kept["preference_bonus"])
+    return ArmScore(arm, values, kept["reward_bonus"], kept["preference_bonus"])

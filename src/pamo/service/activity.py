@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pamo.engine import Decision, Engine
+from pamo.contract.answers import Bucket, Decision, finite
+from pamo.engine import Engine
 from pamo.errors import PamoError
 from pamo.estimators import reward_means
-from pamo.service.watching_schemas import BucketAnswer
 from pamo.store import Arms, DecisionMade, FeedbackGiven
 from pamo.store.scales import Scales
 
@@ -148,7 +148,7 @@ class Activity:
             means[~(counts > 0.0).all(axis=1) | ~arms.active] = np.nan
             self._seen = _Seen(arms, means, {})
 
-    def buckets(self, resolution: str, limit: int) -> list[BucketAnswer]:
+    def buckets(self, resolution: str, limit: int) -> list[Bucket]:
         """Return the last so many buckets, the oldest first, without those in which nothing happened."""
         self._turn(self._clock())
         self._put_away()
@@ -221,9 +221,9 @@ class Activity:
         return averages[offer]
 
 
-def _bucket(at: int, row: list[float]) -> BucketAnswer:
+def _bucket(at: int, row: list[float]) -> Bucket:
     scored = row[SCORED]
     means = [row[place] / scored if scored else None for place in (GOT, GREEDY, RANDOM)]
-    known = [None if mean is None or not math.isfinite(mean) else mean for mean in means]
+    known = [None if mean is None else finite(mean) for mean in means]
     counts = (int(row[place]) for place in (DECISIONS, EXPLORED, FEEDBACKS, SCORED))
-    return BucketAnswer(float(at), *counts, *known)
+    return Bucket(float(at), *counts, *known)

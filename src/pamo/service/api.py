@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 from starlette.responses import Response
 
-from pamo.engine import AsyncEngine, Engine, Lookout, Request
-from pamo.errors import ConflictError, ExpiredDecisionError, InputError, PamoError, UnknownDecisionError
+from pamo.contract import answers
+from pamo.contract.codes import Code
+from pamo.contract.events import Outcome, outcome_of
+from pamo.contract.requests import Request
+from pamo.engine import AsyncEngine, Engine, Lookout
+from pamo.errors import InputError, PamoError
 from pamo.service import schemas
 from pamo.service.activity import Activity
 from pamo.service.keys import Keyring
@@ -20,7 +22,6 @@ from pamo.service.metrics import Metrics
 from pamo.service.problems import Problem
 from pamo.service.settings import Settings
 from pamo.service.stream import Stream
-from pamo.store import ArmAdded, ArmRetired, FeedbackGiven, Made, Outcome, UserErased
 
 if TYPE_CHECKING:
     from pamo.service.operations import Arguments
@@ -57,15 +58,15 @@ class Api:
 
 async def decide(api: Api, asked: Arguments) -> Any:
     """Choose an arm for a user."""
-    body: schemas.Request = asked.body
+    body: schemas.DecisionBody = asked.body
     decision = await api.live.decide(body.user, body.arms, body.preference, body.k, asked.key)
     api.activity.decided(decision)
-    return schemas.decision_answer(decision)
+    return decision
 
 
 async def decide_many(api: Api, asked: Arguments) -> Any:
     """Choose for many users."""
-    several: list[schemas.BatchRequest] = asked.body.requests
+    several: list[schemas.BatchDecision] = asked.body.requests
     _check_batch(api, several, "requests")
     requests = [Request(one.user, one.arms, one.preference, one.k, one.key) for one in several]
     try:
@@ -74,34 +75,32 @@ async def decide_many(api: Api, asked: Arguments) -> Any:
         raise await _placed(api, error, "requests", requests, _try_request) from None
     for one in decisions:
         api.activity.decided(one)
-    return schemas.DecisionAnswers([schemas.decision_answer(one) for one in decisions])
+    return answers.Decisions(decisions)
 
 
 async def feedback(api: Api, asked: Arguments) -> Any:
     """Take what came of a decision."""
     body: schemas.FeedbackBody = asked.body
-    given = schemas.scores(body.rewards)
-    event = FeedbackGiven(asked.ids[0], given, api.engine.clock(), body.overall, body.preference, body.arm)
+    core = api.engine.core
+    event = core.given(asked.ids[0], schemas.scores(body.rewards), body.overall, body.preference, body.arm)
     try:
         receipt = await api.live.record(event)
-        answer = api.engine.answered(event.decision, receipt)
+        answer = core.answered(event.decision, receipt)
     except PamoError as error:
         api.metrics.fed(_outcome(error))
         raise
     api.metrics.fed(answer.status)
     if receipt.outcome is Outcome.RECORDED:
         api.activity.fed(event, receipt.decision)
-    return schemas.FeedbackAnswer(answer.id, answer.status, answer.learned, answer.not_learned)  # type: ignore[arg-type]
+    return answer
 
 
 async def feedback_many(api: Api, asked: Arguments) -> Any:
     """Take what came of many decisions."""
     several: list[schemas.BatchFeedback] = asked.body.feedback
     _check_batch(api, several, "feedback")
-    engine, now = api.engine, api.engine.clock()
-    events = [
-        FeedbackGiven(one.id, schemas.scores(one.rewards), now, one.overall, one.preference, one.arm) for one in several
-    ]
+    core = api.engine.core
+    events = [core.given(one.id, schemas.scores(one.rewards), one.overall, one.preference, one.arm) for one in several]
     try:
         receipts = await api.live.record_many(events)
     except PamoError as error:
@@ -109,30 +108,19 @@ async def feedback_many(api: Api, asked: Arguments) -> Any:
         if isinstance(error, InputError):
             raise await _placed(api, error, "feedback", events, lambda engine, one: engine.store.check(one)) from None
         raise
-    results = []
     for event, receipt in zip(events, receipts, strict=True):
         api.metrics.fed(receipt.outcome.value)
-        if receipt.outcome in {Outcome.RECORDED, Outcome.DUPLICATE}:
-            one = engine.answered(event.decision, receipt)
-            if receipt.outcome is Outcome.RECORDED:
-                api.activity.fed(event, receipt.decision)
-            results.append(schemas.FeedbackResult(one.id, one.status, one.learned, one.not_learned))  # type: ignore[arg-type]
-        else:
-            results.append(
-                schemas.FeedbackResult(event.decision, receipt.outcome.value, detail=receipt.reason)  # type: ignore[arg-type]
-            )
-    return schemas.FeedbackAnswers(results)
+        if receipt.outcome is Outcome.RECORDED:
+            api.activity.fed(event, receipt.decision)
+    return answers.FeedbackResults(core.results(events, receipts))
 
 
 def _outcome(error: PamoError) -> str:
     """Return what became of a feedback, in the words of `Outcome` where it has one."""
     if isinstance(error, InputError):
         return "invalid"
-    if isinstance(error, UnknownDecisionError):
-        return Outcome.UNKNOWN.value
-    if isinstance(error, ConflictError):
-        return Outcome.CONFLICT.value
-    return Outcome.EXPIRED.value if isinstance(error, ExpiredDecisionError) else "failed"
+    outcome = outcome_of(error.code)
+    return "failed" if outcome is None else outcome.value
 
 
 def _check_batch(api: Api, several: Sequence[Any], field: str) -> None:
@@ -141,8 +129,8 @@ def _check_batch(api: Api, several: Sequence[Any], field: str) -> None:
 
 
 def _try_request(engine: Engine, one: Request) -> None:
-    if engine.repeated(one) is None:
-        engine.choose(one)
+    if engine.core.repeated(one) is None:
+        engine.core.decider.choose_many([one])
 
 
 async def _placed(
@@ -156,7 +144,8 @@ async def _placed(
                 attempt(api.engine, one)
             except InputError as found:
                 where = f"{field}[{place}]"
-                return InputError(f"{found}, at {where}", f"{where}.{found.field}" if found.field else where)
+                place_in = f"{where}.{found.field}" if found.field else where
+                return InputError(f"{found}, at {where}", place_in, code=found.code)
         return error
 
     return await api.aside(find)
@@ -164,14 +153,7 @@ async def _placed(
 
 async def decision(api: Api, asked: Arguments) -> Any:
     """Return a decision with its explanation."""
-    return await api.aside(lambda: _explained(api.engine, asked.ids[0]))
-
-
-def _explained(engine: Engine, decision_id: str) -> schemas.ExplainedDecision:
-    explanation = engine.explain(decision_id)
-    made = engine.store.decision(decision_id)
-    assert made is not None  # it was explained
-    return schemas.ExplainedDecision.of(Made(0, made, engine.store.feedback(decision_id)), explanation)
+    return await api.aside(lambda: api.lookout.decision(asked.ids[0]))
 
 
 # Users
@@ -179,8 +161,7 @@ def _explained(engine: Engine, decision_id: str) -> schemas.ExplainedDecision:
 
 async def preference(api: Api, asked: Arguments) -> Any:
     """Return what a user cares about."""
-    found = await api.aside(lambda: api.engine.preference(asked.ids[0]))
-    return msgspec.convert(asdict(found), schemas.PreferenceAnswer)
+    return await api.aside(lambda: api.engine.preference(asked.ids[0]))
 
 
 async def user(api: Api, asked: Arguments) -> Any:
@@ -190,8 +171,7 @@ async def user(api: Api, asked: Arguments) -> Any:
 
 async def erase(api: Api, asked: Arguments) -> None:
     """Forget a user."""
-    await api.live.record(UserErased(asked.ids[0], api.engine.clock()))
-    api.engine.forget(asked.ids[0])
+    await api.live.erase_user(asked.ids[0])
     api.activity.forget(asked.ids[0])
 
 
@@ -200,35 +180,41 @@ async def erase(api: Api, asked: Arguments) -> None:
 
 async def arms(api: Api, asked: Arguments) -> Any:
     """Return all arms."""
-    found = await api.aside(api.engine.arms)
-    return schemas.ArmsAnswer([schemas.ArmAnswer.of(one) for one in found])
+    return answers.ArmList(await api.aside(api.engine.arms))
 
 
 async def arm(api: Api, asked: Arguments) -> Any:
     """Return one arm."""
-    return schemas.ArmAnswer.of(await api.aside(lambda: _arm(api.engine, asked.ids[0])))
-
-
-def _arm(engine: Engine, arm_id: str) -> Any:
-    found = engine.arm(arm_id)
+    arm_id = asked.ids[0]
+    found = await api.aside(lambda: api.engine.arm(arm_id))
     if found is None:
-        raise Problem(404, f"there is no arm {arm_id!r:.80}: GET /v1/arms lists them", "id")
+        sentence = f"there is no arm {arm_id!r:.80}: GET /v1/arms lists them"
+        raise Problem(404, sentence, "id", code=Code.UNKNOWN_ARM)
     return found
 
 
 async def add_arm(api: Api, asked: Arguments) -> Any:
     """Offer an arm from now on, or rename it."""
-    arm_id, name = asked.ids[0], None if asked.body is None else asked.body.name
-    if name is None:
-        before = await api.aside(lambda: api.engine.arm(arm_id))
-        name = arm_id if before is None else before.name
-    await api.live.record(ArmAdded(arm_id, name, api.engine.clock()))
+    await api.live.add_arm(asked.ids[0], None if asked.body is None else asked.body.name)
     return await arm(api, asked)
+
+
+async def add_arms(api: Api, asked: Arguments) -> Any:
+    """Offer many arms from now on, or rename them."""
+    several: list[schemas.BatchArm] = asked.body.arms
+    _check_batch(api, several, "arms")
+    names = {one.id: one.name for one in several}
+    if len(names) < len(several):
+        raise Problem(422, "expected each arm once in arms", "arms")
+    await api.live.add_arms(names)
+    found = await api.aside(api.engine.arms)
+    return answers.ArmList([one for one in found if one.id in names])
 
 
 async def retire_arm(api: Api, asked: Arguments) -> Any:
     """Offer an arm no longer."""
-    await api.live.record(ArmRetired(asked.ids[0], api.engine.clock()))
+    await arm(api, asked)
+    await api.live.retire_arm(asked.ids[0])
     return await arm(api, asked)
 
 
@@ -238,9 +224,7 @@ async def retire_arm(api: Api, asked: Arguments) -> Any:
 async def objectives(api: Api, asked: Arguments) -> Any:
     """Return the objectives and the scale of the overall score."""
     setup = api.engine.store.setup
-    return schemas.ObjectivesAnswer(
-        [schemas.ObjectiveAnswer.of(one) for one in setup.objectives], schemas.ObjectiveAnswer.of(setup.overall)
-    )
+    return answers.Objectives(setup.objectives, setup.overall)
 
 
 async def statistics(api: Api, asked: Arguments) -> Any:
@@ -250,7 +234,7 @@ async def statistics(api: Api, asked: Arguments) -> Any:
 
 async def health(api: Api, asked: Arguments) -> Any:
     """Give a sign of life."""
-    return schemas.HealthAnswer()
+    return answers.Health()
 
 
 async def ready(api: Api, asked: Arguments) -> Any:
@@ -258,7 +242,7 @@ async def ready(api: Api, asked: Arguments) -> Any:
     trouble = await api.aside(api.engine.store.trouble)
     if trouble is not None:
         raise Problem(503, trouble, headers={"retry-after": "5"})
-    return schemas.HealthAnswer()
+    return answers.Health()
 
 
 async def measures(api: Api, asked: Arguments) -> Any:

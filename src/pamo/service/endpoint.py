@@ -14,13 +14,13 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from pamo.contract.limits import check_text
 from pamo.errors import PamoError
 from pamo.service.api import Api
 from pamo.service.operations import Arguments, Operation
 from pamo.service.problems import MEDIA_TYPE, Problem, misread, problem_of
 from pamo.service.schemas import encode
 from pamo.service.settings import is_loopback
-from pamo.store.rules import check_text
 
 log = logging.getLogger("pamo.service")
 

@@ -8,10 +8,13 @@ from typing import Any
 import msgspec
 
 from pamo._version import __version__
+from pamo.contract import answers
+from pamo.contract.codes import Code
+from pamo.contract.events import Outcome, Setup
+from pamo.contract.limits import HEAVIEST, LONGEST
+from pamo.contract.objectives import Objective
 from pamo.service.operations import Operation
 from pamo.service.problems import MEDIA_TYPE, ProblemBody
-from pamo.store import Objective, Setup
-from pamo.store.rules import HEAVIEST, LONGEST
 
 REASONS = {
     400: "The body is not JSON.",
@@ -122,7 +125,7 @@ def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
     closed = {"type": "object", "additionalProperties": False}
     weights = {one.name: {"type": "number", "minimum": -HEAVIEST, "maximum": HEAVIEST} for one in setup.objectives}
     preference = {**closed, "properties": weights, "required": list(weights)}
-    for name in ("Request", "BatchRequest", "FeedbackBody", "BatchFeedback"):
+    for name in ("DecisionBody", "BatchDecision", "FeedbackBody", "BatchFeedback"):
         fields = components[name]["properties"]
         _replace(fields, "preference", preference)
         if "rewards" in fields:
@@ -138,8 +141,16 @@ def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
                 if kind.get("type") == "array":
                     kind.update(minItems=1, uniqueItems=True)
     _replace(components["RankingBody"]["properties"], "preference", preference)
-    for name, field in (("DecisionBatch", "requests"), ("FeedbackBatch", "feedback")):
+    for name, field in (("DecisionBatch", "requests"), ("FeedbackBatch", "feedback"), ("ArmBatch", "arms")):
         components[name]["properties"][field].update(minItems=1, maxItems=max_batch)
+    for name, schema in components.items():
+        if hasattr(answers, name):  # nothing of an answer is left out
+            schema["required"] = list(schema["properties"])
+            for part in schema["properties"].values():
+                part.pop("default", None)
+    results = components["FeedbackResult"]["properties"]
+    results["status"]["enum"], results["code"]["enum"] = list(map(str, Outcome)), list(map(str, Code))
+    components["ProblemBody"]["properties"]["code"]["enum"] = [code.value for code in Code if code.status >= 400]
 
 
 def _between(one: Objective) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pamo.contract import answers
 from pamo.errors import unknown_name
-from pamo.service import schemas, watching_schemas
+from pamo.service import schemas
 from pamo.service.activity import RINGS
 from pamo.service.api import Api
 from pamo.service.stream import EventStream
@@ -16,16 +17,10 @@ if TYPE_CHECKING:
 
 async def activity(api: Api, asked: Arguments) -> Any:
     """Tell what went on lately."""
-    query: watching_schemas.ActivityQuery = asked.query
+    query: schemas.ActivityQuery = asked.query
     buckets = api.activity.buckets(query.resolution, query.limit)
-    decisions, feedbacks = api.activity.rates()
-    return watching_schemas.ActivityAnswer(
-        api.activity.since,
-        api.engine.clock(),
-        RINGS[query.resolution][0],
-        decisions,
-        feedbacks,
-        buckets,
+    return answers.ActivityReport(
+        api.activity.since, api.engine.clock(), RINGS[query.resolution][0], *api.activity.rates(), buckets
     )
 
 
@@ -36,34 +31,26 @@ async def stream(api: Api, asked: Arguments) -> Any:
 
 async def users(api: Api, asked: Arguments) -> Any:
     """Find users."""
-    query: watching_schemas.UsersQuery = asked.query
+    query: schemas.UsersQuery = asked.query
     found = await api.aside(lambda: api.engine.store.find_users(query.query, query.limit + 1))
-    return watching_schemas.UsersAnswer(
-        [watching_schemas.UserFound(user, rounds) for user, rounds in found[: query.limit]], len(found) > query.limit
-    )
+    return answers.UsersFound([answers.UserFound(*one) for one in found[: query.limit]], len(found) > query.limit)
 
 
 async def decisions(api: Api, asked: Arguments) -> Any:
     """Return a page of a user's decisions, explained."""
-    query: watching_schemas.DecisionsQuery = asked.query
-    found, names = await api.aside(lambda: api.lookout.decisions(asked.ids[0], query.limit + 1, query.before))
-    page = [schemas.ExplainedDecision.of(*one) for one in found[: query.limit]]
-    more = len(found) > query.limit
-    return watching_schemas.DecisionsAnswer(page, names, found[query.limit - 1][0].sequence if more else None)
+    query: schemas.DecisionsQuery = asked.query
+    return await api.aside(lambda: api.lookout.decisions(asked.ids[0], query.limit, query.before))
 
 
 async def preference_history(api: Api, asked: Arguments) -> Any:
     """Return how a user's preference moved."""
-    points = await api.aside(lambda: api.lookout.preference_history(asked.ids[0], asked.query.points))
-    return watching_schemas.PreferenceHistoryAnswer(
-        asked.ids[0], [watching_schemas.PreferencePoint.of(at, one) for at, one in points]
-    )
+    return await api.aside(lambda: api.lookout.preference_history(asked.ids[0], asked.query.points))
 
 
 async def leaderboard(api: Api, asked: Arguments) -> Any:
     """Return a page of the arms, in the order asked for."""
-    query: watching_schemas.LeaderboardQuery = asked.query
-    standings, total = await api.aside(
+    query: schemas.LeaderboardQuery = asked.query
+    return await api.aside(
         lambda: api.lookout.leaderboard(
             query.objective or None,
             query.sort,
@@ -73,23 +60,19 @@ async def leaderboard(api: Api, asked: Arguments) -> Any:
             query.limit,
         )
     )
-    return watching_schemas.LeaderboardAnswer(total, [watching_schemas.StandingAnswer.of(one) for one in standings])
 
 
 async def front(api: Api, asked: Arguments) -> Any:
     """Return the Pareto front with confidence."""
-    query: watching_schemas.FrontQuery = asked.query
+    query: schemas.FrontQuery = asked.query
     for field, name in (("x", query.x), ("y", query.y)):
         if name and name not in api.lookout.names:
             raise unknown_name("objective", name, api.lookout.names, field)
     wanted = tuple(dict.fromkeys(name for name in (query.x, query.y) if name)) or None
-    return await api.aside(
-        lambda: schemas.FrontAnswer([watching_schemas.front_arm(one) for one in api.lookout.front(wanted, query.limit)])
-    )
+    return answers.Front(await api.aside(lambda: api.lookout.front(wanted, query.limit)))
 
 
 async def ranking(api: Api, asked: Arguments) -> Any:
     """Rank the arms by weights that somebody might have."""
-    body: watching_schemas.RankingBody = asked.body
-    ranked, untried = await api.aside(lambda: api.lookout.ranking(body.preference, asked.query.limit))
-    return watching_schemas.RankingAnswer([watching_schemas.RankedAnswer.of(one) for one in ranked], untried)
+    body: schemas.RankingBody = asked.body
+    return await api.aside(lambda: api.lookout.ranking(body.preference, asked.query.limit))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, replace
 from typing import Any
 
-from pamo.engine.declaring import objective
+from pamo.contract.objectives import objective
 from pamo.errors import InputError
 from pamo.policies import parse
 from pamo.service.keys import Key, check_keys

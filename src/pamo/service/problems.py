@@ -1,4 +1,4 @@
-"""What goes wrong, as HTTP says it: a status, and a JSON problem (RFC 9457) whose detail is one sentence."""
+"""What goes wrong, as HTTP says it: a status, and a JSON problem (RFC 9457) with a code and one sentence."""
 
 from __future__ import annotations
 
@@ -7,56 +7,59 @@ from http import HTTPStatus
 
 import msgspec
 
-from pamo.errors import (
-    ConflictError,
-    ExpiredDecisionError,
-    InputError,
-    PamoError,
-    StoreError,
-    UnknownDecisionError,
-)
+from pamo.contract.codes import CODES, Code
+from pamo.errors import PamoError
 
 MEDIA_TYPE = "application/problem+json"
 
+_FIELDS: dict[str, str] = {Code.UNKNOWN_DECISION: "id", Code.EXPIRED_DECISION: "id"}
+
 
 class ProblemBody(msgspec.Struct, rename={"kind": "type"}):
-    """What every error is answered with: its status, a sentence, and the field that it is about, where it is one's."""
+    """What every error is answered with: its status, a code for programs, a sentence, and the field that it is about.
+
+    The codes stay as they are; sentences may improve. field: only where the error is about one.
+    """
 
     title: str
     status: int
+    code: str
     detail: str
     field: str | msgspec.UnsetType = msgspec.UNSET
     kind: str = "about:blank"
 
 
 class Problem(Exception):
-    """Ends a request with a status and a sentence. headers: more of them, such as Retry-After."""
+    """Ends a request with a status and a sentence.
 
-    def __init__(self, status: int, detail: str, field: str | None = None, headers: dict[str, str] | None = None):
+    headers: more of them, such as Retry-After. code: what went wrong, by default what the status says.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        field: str | None = None,
+        headers: dict[str, str] | None = None,
+        code: str | None = None,
+    ) -> None:
         super().__init__(detail)
         self.status, self.detail, self.field = status, detail, field
         self.headers = headers or {}
+        self.code = code or CODES.get(status, Code.FAILED)
 
     def body(self) -> ProblemBody:
         """Return what is answered."""
         title = HTTPStatus(self.status).phrase
-        return ProblemBody(title, self.status, self.detail, msgspec.UNSET if self.field is None else self.field)
+        field = msgspec.UNSET if self.field is None else self.field
+        return ProblemBody(title, self.status, self.code, self.detail, field)
 
 
 def problem_of(error: PamoError) -> Problem:
     """Return the problem that an error of the engine is to a client."""
-    detail = str(error)
-    if isinstance(error, InputError):
-        return Problem(422, detail, error.field)
-    if isinstance(error, UnknownDecisionError):
-        return Problem(404, detail, "id")
-    if isinstance(error, ConflictError):
-        return Problem(409, detail)
-    if isinstance(error, ExpiredDecisionError):
-        return Problem(410, detail, "id")
-    if isinstance(error, StoreError):
-        return Problem(503, detail, headers={"retry-after": "1"})
-    return Problem(500, detail)
+    status = Code(error.code).status  # type: ignore[call-arg]
+    field = getattr(error, "field", None) or _FIELDS.get(error.code)
+    return Problem(status, str(error), field, {"retry-after": "1"} if status == 503 else None, error.code)
 
 
 _PLACE = re.compile(r" - at `(?:key in )?\$\.?(?P<place>[^`]*)`$")

@@ -1,4 +1,4 @@
-"""What comes and goes over HTTP. The names are the contract: other programs rely on them."""
+"""What HTTP takes: bodies and queries, each field described. What it answers is `pamo.contract.answers`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from pamo.engine.answers import Arm, ArmScore, Decision, Explanation
-from pamo.engine.deciding import MOST_ARMS
-from pamo.store import FeedbackGiven, Made, Objective
-from pamo.store.rules import LARGEST, LONGEST
+from pamo.contract.limits import LARGEST, LONGEST, MOST_ARMS, MOST_ROWS
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST, pattern="^[^\\u0000]*$")]
+Part = Annotated[str, Meta(max_length=LONGEST, pattern="^[^\\u0000]*$")]
+Rows = Annotated[int, Meta(ge=1, le=MOST_ROWS)]
+Place = Annotated[int, Meta(ge=0, le=2**53)]
+"""Numbers that a program in JavaScript can send and read exactly."""
 Numbers = dict[str, Any]
 """Numbers by objective. The engine checks them, since it can name the one that is wrong."""
 
 
-class Request(Struct, forbid_unknown_fields=True):
+class DecisionBody(Struct, forbid_unknown_fields=True):
     """Ask for an arm for a user. Only `user` is required; without `arms` all active ones are on offer."""
 
     user: Annotated[Id, Meta(description="Whom to choose for; new users need no registration.")]
@@ -26,7 +27,7 @@ class Request(Struct, forbid_unknown_fields=True):
     preference: Annotated[Numbers | None, Meta(description="The user's weights, where they are known.")] = None
 
 
-class BatchRequest(Request, forbid_unknown_fields=True):
+class BatchDecision(DecisionBody, forbid_unknown_fields=True):
     """Ask for an arm for a user, among many. `key` makes the request repeatable."""
 
     key: Id | None = None
@@ -35,7 +36,7 @@ class BatchRequest(Request, forbid_unknown_fields=True):
 class DecisionBatch(Struct, forbid_unknown_fields=True):
     """Ask for arms for many users at once; nothing is recorded if one of the requests is wrong."""
 
-    requests: list[BatchRequest]
+    requests: list[BatchDecision]
 
 
 class FeedbackBody(Struct, forbid_unknown_fields=True):
@@ -65,231 +66,80 @@ class ArmBody(Struct, forbid_unknown_fields=True):
     name: Id | None = None
 
 
-class DecisionAnswer(Struct):
-    """A decision: the arm to give, the ranked arms, and the chance with which the first came first."""
+class BatchArm(ArmBody, forbid_unknown_fields=True, kw_only=True):
+    """An arm to offer, among many."""
 
-    id: str
-    user: str | None
-    arm: str
-    arms: tuple[str, ...]
-    propensity: float
-    policy: str
+    id: Id
 
 
-class DecisionAnswers(Struct):
-    """Decisions, in the order in which they were asked for."""
+class ArmBatch(Struct, forbid_unknown_fields=True):
+    """Arms to offer; nothing is recorded if one of them is wrong."""
 
-    decisions: list[DecisionAnswer]
+    arms: list[BatchArm]
 
 
-class FeedbackAnswer(Struct):
-    """What became of a feedback, what it taught, and what it would have taught had it been complete."""
+class RankingBody(Struct, forbid_unknown_fields=True):
+    """Weights for every objective, of which only the proportions matter."""
 
-    id: str
-    status: Literal["recorded", "duplicate"]
-    learned: tuple[str, ...]
-    not_learned: tuple[str, ...]
+    preference: Annotated[Numbers, Meta(description="The weights to try.")]
 
 
-class FeedbackResult(Struct):
-    """What became of a feedback among many. detail: a sentence, where it was not recorded."""
+class ActivityQuery(Struct, forbid_unknown_fields=True):
+    """Which buckets: of a second, a minute or an hour each, and how many of the last ones."""
 
-    id: str
-    status: Literal["recorded", "duplicate", "conflict", "unknown", "expired"]
-    learned: tuple[str, ...] = ()
-    not_learned: tuple[str, ...] = ()
-    detail: str | None = None
+    resolution: Literal["second", "minute", "hour"] = "minute"
+    limit: Annotated[int, Meta(ge=1, le=1440)] = 60
 
 
-class FeedbackAnswers(Struct):
-    """What became of feedbacks, in the order in which they came."""
+class StreamQuery(Struct, forbid_unknown_fields=True):
+    """For how many seconds to listen at most."""
 
-    results: list[FeedbackResult]
+    seconds: Annotated[int, Meta(ge=1, le=3600)] = 3600
 
 
-class WeightAnswer(Struct):
-    """How much an objective counts for a user, and between which weights that probably lies."""
+class UsersQuery(Struct, forbid_unknown_fields=True):
+    """How the ids of the wanted users begin, and how many of them."""
 
-    weight: float
-    low: float
-    high: float
+    query: Part = ""
+    limit: Rows = 20
 
 
-class PreferenceAnswer(Struct):
-    """What a user cares about. source: "stated", "overall", "others" (a new user) or "nothing"."""
+class DecisionsQuery(Struct, forbid_unknown_fields=True):
+    """How many decisions, and before which: what the last page's `next` was."""
 
-    user: str
-    rounds: int
-    source: str
-    level: float
-    objectives: dict[str, WeightAnswer]
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    before: Annotated[int, Meta(ge=1, le=2**53)] = 2**53
 
 
-class ScoreAnswer(Struct):
-    """What an arm's score is made of. reward_bonus and score are null for an arm that has not been tried: infinite."""
+class HistoryQuery(Struct, forbid_unknown_fields=True):
+    """How many moments to show at most."""
 
-    arm: str
-    values: dict[str, float]
-    value: float
-    reward_bonus: float | None
-    preference_bonus: float
-    score: float | None
+    points: Annotated[int, Meta(ge=2, le=200)] = 60
 
-    @classmethod
-    def of(cls, score: ArmScore | None) -> ScoreAnswer | None:
-        """Return a score as it is answered."""
-        if score is None:
-            return None
-        tried = score.reward_bonus != float("inf")
-        return cls(
-            score.arm,
-            dict(score.values),
-            score.value,
-            score.reward_bonus if tried else None,
-            score.preference_bonus,
-            score.score if tried else None,
-        )
 
+class LeaderboardQuery(Struct, forbid_unknown_fields=True):
+    """Which arms, in which order. objective: what `mean` is the mean of; the overall score if it is left out."""
 
-class ExplanationAnswer(Struct):
-    """Why an arm was chosen, and which would have been without exploration."""
+    objective: Part = ""
+    sort: Literal["mean", "pulls", "name"] = "mean"
+    order: Literal["descending", "ascending"] = "descending"
+    search: Part = ""
+    offset: Place = 0
+    limit: Rows = 25
 
-    preference: dict[str, float]
-    chosen: ScoreAnswer | None
-    without_exploration: ScoreAnswer | None
-    explored: bool
-    sentence: str
 
-    @classmethod
-    def of(cls, one: Explanation) -> ExplanationAnswer:
-        """Return an explanation as it is answered."""
-        scores = ScoreAnswer.of(one.chosen), ScoreAnswer.of(one.without_exploration)
-        return cls(dict(one.preference), *scores, one.explored, one.sentence)
+class FrontQuery(Struct, forbid_unknown_fields=True):
+    """Of which objectives the front is, one or two (of all if both are left out), and how many arms to return."""
 
+    x: Part = ""
+    y: Part = ""
+    limit: Annotated[int, Meta(ge=1, le=MOST_ARMS)] = MOST_ARMS
 
-class GivenAnswer(Struct):
-    """The feedback that a decision got."""
 
-    at: float
-    arm: str | None
-    rewards: dict[str, float]
-    overall: float | None
-    preference: dict[str, float] | None
+class RankingQuery(Struct, forbid_unknown_fields=True):
+    """How many arms to rank."""
 
-    @classmethod
-    def of(cls, given: FeedbackGiven | None) -> GivenAnswer | None:
-        """Return a feedback as it is answered."""
-        if given is None:
-            return None
-        stated = None if given.preference is None else dict(given.preference)
-        return cls(given.at, given.arm, dict(given.rewards), given.overall, stated)
-
-
-class ExplainedDecision(DecisionAnswer):
-    """A decision with its explanation, its time in seconds since 1970, and its feedback, null while it is awaited."""
-
-    at: float
-    explanation: ExplanationAnswer
-    feedback: GivenAnswer | None
-
-    @classmethod
-    def of(cls, one: Made, explanation: Explanation) -> ExplainedDecision:
-        """Return a decision as it is answered."""
-        made = one.decision
-        why, given = ExplanationAnswer.of(explanation), GivenAnswer.of(one.feedback)
-        return cls(made.id, made.user, made.arms[0], made.arms, made.propensity, made.policy, made.at, why, given)
-
-
-class ArmAnswer(Struct):
-    """An arm: whether it is offered, and how many complete feedbacks it has."""
-
-    id: str
-    name: str
-    active: bool
-    pulls: int
-
-    @classmethod
-    def of(cls, arm: Arm) -> ArmAnswer:
-        """Return an arm as it is answered."""
-        return cls(arm.id, arm.name, arm.active, arm.pulls)
-
-
-class ArmsAnswer(Struct):
-    """All arms, the retired ones among them."""
-
-    arms: list[ArmAnswer]
-
-
-class EstimateAnswer(Struct):
-    """A mean of an arm's objective from 0 (worst) to 1 (best), and between which numbers it probably lies."""
-
-    mean: float
-    low: float
-    high: float
-
-
-class FrontArmAnswer(Struct):
-    """An arm and the Pareto front. confidence: the chance that it is on it, null without complete feedback."""
-
-    arm: str
-    name: str
-    pulls: int
-    on_front: bool
-    confidence: float | None
-    objectives: dict[str, EstimateAnswer]
-
-
-class FrontAnswer(Struct):
-    """The active arms, those on the Pareto front first."""
-
-    arms: list[FrontArmAnswer]
-
-
-class ObjectiveAnswer(Struct):
-    """What arms are scored on: its scale, and whether less is better."""
-
-    name: str
-    low: float
-    high: float
-    lower_is_better: bool
-
-    @classmethod
-    def of(cls, one: Objective) -> ObjectiveAnswer:
-        """Return an objective as it is answered."""
-        return cls(one.name, one.low, one.high, one.lower_is_better)
-
-
-class ObjectivesAnswer(Struct):
-    """The objectives, and the scale of the overall score."""
-
-    objectives: list[ObjectiveAnswer]
-    overall: ObjectiveAnswer
-
-
-class StatisticsAnswer(Struct):
-    """How much of everything there is."""
-
-    arms: int
-    retired_arms: int
-    users: int
-    pending_decisions: int
-    complete_feedbacks: int
-    overall_scores: int
-    rewards: int
-
-
-class UserAnswer(Struct):
-    """Everything that is kept of a user: what was learned, decisions and feedback."""
-
-    user: str
-    preference: PreferenceAnswer
-    history: list[dict[str, Any]]
-
-
-class HealthAnswer(Struct):
-    """A sign of life."""
-
-    status: Literal["ok"] = "ok"
+    limit: Rows = 20
 
 
 def scores(given: Numbers | None) -> Numbers:
@@ -304,11 +154,6 @@ def scores(given: Numbers | None) -> Numbers:
         name: float(value) if type(value) is int and -LARGEST <= value <= LARGEST else value
         for name, value in given.items()
     }
-
-
-def decision_answer(one: Decision) -> DecisionAnswer:
-    """Return a decision as it is answered."""
-    return DecisionAnswer(one.id, one.user, one.arm, one.arms, one.propensity, one.policy)
 
 
 encode = msgspec.json.Encoder().encode

@@ -10,7 +10,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from pamo.engine.declaring import objective, objectives
+from pamo.contract.limits import check_text
+from pamo.contract.objectives import objective, objectives
 from pamo.errors import InputError, unknown_name
 from pamo.service.keys import Key
 from pamo.service.options import (
@@ -30,7 +31,7 @@ from pamo.service.options import (
 )
 from pamo.store import Objective, Setup
 from pamo.store.addresses import shown
-from pamo.store.rules import check_setup, check_text
+from pamo.store.rules import check_setup
 
 FILE = "pamo.toml"
 """The file that is read if it is in the working folder."""

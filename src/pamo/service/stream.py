@@ -14,10 +14,10 @@ from operator import sub
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from pamo.contract.answers import StreamDecision, StreamUpdate
 from pamo.service.activity import DECISIONS, Activity
 from pamo.service.problems import Problem
 from pamo.service.schemas import encode
-from pamo.service.watching_schemas import StreamDecision, StreamUpdate
 
 PERIOD = 0.1
 """Seconds between updates."""

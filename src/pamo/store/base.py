@@ -1,4 +1,4 @@
-"""The journal's words, and what every store can do.
+"""What every store can do; the journal's words are `pamo.contract.events`.
 
 The journal is the truth: events are appended to it and never changed (the erasure of a user is the one exception). It
 holds raw values as they came; the sums are its fold, normalised by the objectives that the first event declares.
@@ -13,162 +13,52 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from pamo.arrays import Floats
+from pamo.contract.events import (
+    FORMAT,
+    ArmAdded,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Made,
+    Outcome,
+    Receipt,
+    Setup,
+    UserErased,
+)
+from pamo.contract.objectives import Objective
 from pamo.errors import StoreError
 from pamo.statistics import ArmStatistics, UserStatistics
 
 if TYPE_CHECKING:
     from pamo.store.rules import Checker
 
-FORMAT = 1
-"""The number of the journal's format. Older ones stay readable; a newer one is refused."""
+__all__ = [
+    "EXPIRES_AFTER",
+    "FORMAT",
+    "ArmAdded",
+    "ArmRetired",
+    "Arms",
+    "DecisionMade",
+    "Event",
+    "FeedbackGiven",
+    "Made",
+    "Objective",
+    "Outcome",
+    "Receipt",
+    "Setup",
+    "Store",
+    "UserErased",
+]
 
 EXPIRES_AFTER = 30 * 24 * 3600.0
 """Seconds after which a decision takes no feedback any more, unless the store is opened with another number."""
-
-
-@dataclass(slots=True, frozen=True)
-class Objective:
-    """What an arm is scored on: its scale as people give it, and whether less of it is better.
-
-    >>> price = Objective("price", 0, 500, lower_is_better=True)
-    >>> price.normalised(100)
-    0.8
-    """
-
-    name: str
-    low: float = 0.0
-    high: float = 1.0
-    lower_is_better: bool = False
-
-    def normalised(self, value: float) -> float:
-        """Return the value on a scale from 0 (worst) to 1 (best)."""
-        share = (value - self.low) / (self.high - self.low)
-        return 1.0 - share if self.lower_is_better else share
-
-
-@dataclass(slots=True, frozen=True)
-class Setup:
-    """The first event of every journal: the objectives, and the scale of the overall score."""
-
-    objectives: tuple[Objective, ...]
-    overall: Objective = Objective("overall")
-    format: int = FORMAT
-
-
-# Events are plain values, and nobody changes them. They are not frozen, since to make one would take twice as long.
-
-
-@dataclass(slots=True)
-class ArmAdded:
-    """An arm can be chosen from now on. Added again it is revived; added with another name it is renamed."""
-
-    arm: str
-    name: str
-    at: float
-
-
-@dataclass(slots=True)
-class ArmRetired:
-    """An arm is no longer offered. What was learned of it stays, and late feedback still counts."""
-
-    arm: str
-    at: float
-
-
-@dataclass(slots=True)
-class DecisionMade:
-    """Arms were chosen for a user, the best first.
-
-    offer: the arms to choose from, None for all that were active. k: how many were asked for. preference: the user's
-    weights where they were known. key: makes the request repeatable. user: None once the user was erased.
-    """
-
-    id: str
-    user: str | None
-    arms: tuple[str, ...]
-    propensity: float
-    policy: str
-    at: float
-    offer: tuple[str, ...] | None = None
-    k: int = 1
-    preference: Mapping[str, float] | None = None
-    key: str | None = None
-    explanation: Mapping[str, Any] | None = None
-
-
-@dataclass(slots=True)
-class FeedbackGiven:
-    """What came of a decision; each takes exactly one.
-
-    rewards: raw scores by objective, of those that are known. overall: the user's one overall score. preference: the
-    weights that the user stated. arm: the one that the feedback is for, the first of the decision where it is None. The
-    store fills in arm and user when it records the event, so that the journal can be folded event by event.
-    """
-
-    decision: str
-    rewards: Mapping[str, float]
-    at: float
-    overall: float | None = None
-    preference: Mapping[str, float] | None = None
-    arm: str | None = None
-    user: str | None = None
-
-
-@dataclass(slots=True)
-class UserErased:
-    """A user asked to be forgotten. In the journal the name is gone here too: user is None."""
-
-    user: str | None
-    at: float
-
-
-Event = Setup | ArmAdded | ArmRetired | DecisionMade | FeedbackGiven | UserErased
-
-
-class Outcome(StrEnum):
-    """What became of an event. Nothing has changed unless it was recorded."""
-
-    RECORDED = "recorded"
-    DUPLICATE = "duplicate"
-    """The same had been recorded before: harmless, and answered like the first time."""
-    CONFLICT = "conflict"
-    """Something else had been recorded under the same id or key."""
-    UNKNOWN = "unknown"
-    """It names a decision, an arm or a user that does not exist."""
-    EXPIRED = "expired"
-    """The feedback came too late."""
-
-
-@dataclass(slots=True)
-class Receipt:
-    """The answer to an appended event.
-
-    sequence: the event's place in the journal (of the first one for a duplicate), 0 where nothing is recorded. learned:
-    what a feedback taught, such as ("arm: price", "preference"). decision: for a decision, the one that counts (where
-    the key was used before, the first); for a recorded feedback, the one that it is for. reason: a sentence, where it
-    was neither recorded nor a duplicate.
-    """
-
-    outcome: Outcome
-    sequence: int = 0
-    learned: tuple[str, ...] = ()
-    decision: DecisionMade | None = None
-    reason: str = ""
-
-
-class Made(NamedTuple):
-    """A decision, its place in the journal, and its feedback if there is one."""
-
-    sequence: int
-    decision: DecisionMade
-    feedback: FeedbackGiven | None
 
 
 @dataclass(slots=True, frozen=True)

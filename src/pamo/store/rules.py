@@ -6,37 +6,31 @@ returns the receipt for an event that is not to be recorded, or None for one tha
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
-from pamo.errors import InputError
-from pamo.store.base import (
+from pamo.contract.codes import Code
+from pamo.contract.events import (
     FORMAT,
     ArmAdded,
     ArmRetired,
     DecisionMade,
     Event,
     FeedbackGiven,
-    Objective,
     Outcome,
     Receipt,
     Setup,
     UserErased,
+    refused,
+    same_request,
 )
-
-LONGEST = 256
-"""Characters of the longest id, name or key."""
+from pamo.contract.limits import LARGEST, check_preference, check_text, is_number
+from pamo.contract.objectives import Objective
+from pamo.errors import InputError
 
 NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
-
-LARGEST = sys.float_info.max
-
-HEAVIEST = 1e6
-"""The largest weight of a preference, either way: squares of weights are summed, and the sums must stay exact."""
 
 
 @dataclass(slots=True)
@@ -59,26 +53,13 @@ def check_setup(setup: Setup) -> None:
     for objective in (*setup.objectives, setup.overall):
         check_text(objective.name, "an objective's name", "objectives")
         low, high = objective.low, objective.high
-        if not (_is_number(low) and _is_number(high) and 0 < high - low <= LARGEST):
+        if not (is_number(low) and is_number(high) and 0 < high - low <= LARGEST):
             raise InputError(
                 f"expected the scale of {objective.name!r} to go from a lower to a higher finite number, "
                 f"got {low!r:.40} to {high!r:.40}"
             )
     if len(set(names)) < len(names) or "overall" in names:
         raise InputError(f"expected objectives of different names, none of them 'overall', got {', '.join(names)}")
-
-
-def check_text(value: Any, what: str, field: str) -> None:
-    """Raise `InputError` unless this may be an id, a name or a key."""
-    if type(value) is str and 0 < len(value) <= LONGEST:
-        if value.isascii() and "\0" not in value:
-            return
-        try:
-            if b"\0" not in value.encode():  # PostgreSQL has no NUL, and no database has half a surrogate pair
-                return
-        except UnicodeEncodeError:
-            pass
-    raise InputError(f"expected {what} of 1 to {LONGEST} characters, none of them NUL, got {value!r:.80}", field)
 
 
 class Checker:
@@ -124,7 +105,7 @@ class Checker:
             check_text(arm, "an arm", "arms")
         exact = type(event.at) is float and type(event.propensity) is float and type(event.k) is int
         if event.preference is not None:
-            self._check_preference(event.preference)
+            check_preference(event.preference, self._objectives)
             exact = exact and _is_plain(event.preference)
         if exact:
             return event
@@ -159,7 +140,7 @@ class Checker:
         if event.arm is not None:
             check_text(event.arm, "an arm", "arm")
         if event.preference is not None:
-            self._check_preference(event.preference)
+            check_preference(event.preference, self._objectives)
             exact = exact and _is_plain(event.preference)
         elif event.overall is None and not event.rewards:
             raise InputError(
@@ -177,25 +158,6 @@ class Checker:
             preference=_floats(event.preference),
         )
 
-    def _check_preference(self, preference: Mapping[str, float]) -> None:
-        given: Any = preference  # callers may not have been type-checked
-        if not isinstance(given, Mapping) or given.keys() != self._objectives.keys():
-            wanted = ", ".join(self._objectives)
-            raise InputError(
-                f"expected in preference a weight for every objective ({wanted}), got {given!r:.80}", "preference"
-            )
-        for name, value in preference.items():
-            check_weight(name, value)
-
-
-def check_weight(name: str, value: Any) -> None:
-    """Raise `InputError` unless this may be an objective's weight."""
-    if not (_is_number(value) and abs(value) <= HEAVIEST):
-        raise InputError(
-            f"expected preference.{name} to be a number from {-HEAVIEST:g} to {HEAVIEST:g}, got {value!r:.80}",
-            f"preference.{name}",
-        )
-
 
 def judge_decision(
     event: DecisionMade, same_id: Entry | None, same_key: Entry | None, arms: Container[str]
@@ -206,39 +168,42 @@ def judge_decision(
         # An explanation comes back from a journal otherwise than it went in: infinities and tuples are not JSON's.
         if replace(first, at=event.at, explanation=event.explanation) == event:
             return Receipt(Outcome.DUPLICATE, same_id.sequence, decision=first)
-        return Receipt(Outcome.CONFLICT, reason=f"another decision was recorded as {event.id}")
+        return refused(Code.DECISION_CONFLICT, f"another decision was recorded as {event.id}, and it stays as it was")
     if same_key is not None:
         first = same_key.decision
         if same_request(first, event.user, event.offer, event.k, event.preference):
             return Receipt(Outcome.DUPLICATE, same_key.sequence, decision=first)
-        return Receipt(Outcome.CONFLICT, reason=f"the key {event.key} was used for another request")
+        return refused(
+            Code.KEY_CONFLICT, f"the key {event.key} was used for another request, and its decision stays as it was"
+        )
     for arm in event.arms:
         if arm not in arms:
-            return Receipt(Outcome.UNKNOWN, reason=f"there is no arm {arm!r}: add it first")
+            return refused(Code.UNKNOWN_ARM, f"there is no arm {arm!r}: add it first")
     return None
-
-
-def same_request(
-    first: DecisionMade, user: str | None, offer: tuple[str, ...] | None, k: int, preference: Mapping[str, float] | None
-) -> bool:
-    """Tell whether a decision was made for this request."""
-    return (first.user, first.offer, first.k, first.preference) == (user, offer, k, preference)
 
 
 def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: float) -> Receipt | None:
     """Say what becomes of a feedback, given its decision; None: it is to be recorded."""
     if entry is None:
-        return Receipt(Outcome.UNKNOWN, reason=f"there is no decision {event.decision}")
+        return refused(
+            Code.UNKNOWN_DECISION, f"there is no decision {event.decision}: give the id of one that was made here"
+        )
     decision = entry.decision
     if event.arm is not None and event.arm not in decision.arms:
         chosen = ", ".join(decision.arms)
-        return Receipt(Outcome.UNKNOWN, reason=f"decision {event.decision} chose {chosen}, and not {event.arm}")
+        return refused(Code.ARM_NOT_CHOSEN, f"decision {event.decision} chose {chosen}, and not {event.arm}")
     if entry.feedback is not None:
         if same_feedback(entry.feedback, completed(event, decision)):
             return Receipt(Outcome.DUPLICATE, entry.feedback_sequence)
-        return Receipt(Outcome.CONFLICT, reason=f"another feedback was recorded for decision {event.decision}")
+        return refused(
+            Code.FEEDBACK_CONFLICT,
+            f"another feedback was recorded for decision {event.decision}, and it stays as it was",
+        )
     if event.at > decision.at + expires_after:
-        return Receipt(Outcome.EXPIRED, reason=f"decision {event.decision} took feedback for {expires_after:g} s only")
+        return refused(
+            Code.EXPIRED_DECISION,
+            f"decision {event.decision} took feedback for {expires_after:g} s only: nothing was learned",
+        )
     return None
 
 
@@ -246,7 +211,7 @@ def judge_arm(event: ArmAdded | ArmRetired, name: str | None, active: bool) -> R
     """Say what becomes of a change to an arm, given its present name (None: there is no such arm) and state."""
     if isinstance(event, ArmRetired):
         if name is None:
-            return Receipt(Outcome.UNKNOWN, reason=f"there is no arm {event.arm!r}")
+            return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}")
         return None if active else Receipt(Outcome.DUPLICATE)
     return Receipt(Outcome.DUPLICATE) if active and name == event.name else None
 
@@ -284,7 +249,7 @@ def redacted(event: DecisionMade | FeedbackGiven) -> DecisionMade | FeedbackGive
 
 def plain(value: Any) -> Any:
     """Return a number as a plain float, and anything else as it is."""
-    return float(value) if _is_number(value) else value
+    return float(value) if is_number(value) else value
 
 
 def _is_plain(values: Mapping[str, float]) -> bool:
@@ -296,24 +261,13 @@ def _floats(values: Mapping[str, float] | None) -> Any:
 
 
 def _check_time(value: Any) -> None:
-    if not (type(value) is float and value - value == 0.0) and not _is_number(value):
+    if not (type(value) is float and value - value == 0.0) and not is_number(value):
         raise InputError(f"expected a time in seconds since 1970, got {value!r}")
 
 
 def _check_score(objective: Objective, value: Any, field: str) -> None:
-    if not (_is_number(value) and objective.low <= value <= objective.high):
+    if not (is_number(value) and objective.low <= value <= objective.high):
         raise InputError(
             f"expected {objective.name} to be a number from {objective.low:g} to {objective.high:g}, got {value!r:.80}",
             field,
         )
-
-
-def _is_number(value: Any) -> bool:
-    if type(value) is float:
-        return -LARGEST <= value <= LARGEST
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):  # Decimal is no Real to Python
-        return False
-    try:
-        return -LARGEST <= float(value) <= LARGEST
-    except (OverflowError, ValueError):  # a whole number past all floats; a NaN that signals
-        return False

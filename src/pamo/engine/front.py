@@ -1,4 +1,4 @@
-"""What is known of the arms' means, and which arms are on the Pareto front, with confidence."""
+"""Which arms are on the Pareto front, with confidence."""
 
 from __future__ import annotations
 
@@ -12,16 +12,11 @@ import numpy.typing as npt
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, dimensions, inlined, kernel
-from pamo.engine.answers import Estimate, FrontArm
-from pamo.estimators import reward_means
+from pamo.contract.answers import FrontArm, finite
+from pamo.engine.estimates import Known
 from pamo.pareto import mark_front
-from pamo.statistics import ArmStatistics
 from pamo.store import Arms
 
-NORMAL_95 = 1.959963984540054
-"""Standard deviations to either side that hold 95 % of a normal distribution."""
-PRIOR_PULLS = 10.0
-"""How many pulls' worth the variance that all arms have in common counts for one of them, as in the policies."""
 DRAWS, FEWEST_DRAWS = 2000, 30
 """Draws of all means that a confidence is taken from: fewer with thousands of arms. One standard deviation of it is
 0.011 at most with all draws, and 0.09 with the fewest."""
@@ -32,40 +27,6 @@ SURELY = 4.0
 be on the front in fewer of them than one of 2000."""
 STRONG, WORTH = 16, 20
 """Arms that all others are first compared with in a draw, at most, and of how many others each has to beat one."""
-
-
-@dataclass(slots=True, frozen=True)
-class Known:
-    """What is known of the arms' means, a row each: how often they were seen, the means, and their standard errors."""
-
-    counts: Floats
-    means: Floats
-    errors: Floats
-
-    def estimate(self, arm: int, objective: int) -> Estimate | None:
-        """Return one mean with its interval, or None if it was never seen."""
-        if self.counts[arm, objective] == 0.0:
-            return None
-        mean, room = float(self.means[arm, objective]), NORMAL_95 * float(self.errors[arm, objective])
-        return Estimate(mean, mean - room, mean + room)
-
-
-def known_of(sums: ArmStatistics) -> Known:
-    """Return what the sums tell of each objective; in a last column the overall score.
-
-    Means are taken to vary around what was seen as much as the arm's own rewards do, with ten pulls' worth of what all
-    arms have in common.
-    """
-    last = sums.moments.shape[1] - 1
-    scores = sums.moments[:, 0, last] / np.maximum(sums.overall_pulls, 1.0)
-    counts = np.column_stack([sums.objective_count, sums.overall_pulls])
-    means = np.column_stack([reward_means(sums), scores])
-    squares = np.column_stack([sums.objective_square, sums.moments[:, last, last]])
-    scatter = np.maximum(squares - counts * means**2, 0.0)
-    freedom = np.maximum(counts - 1.0, 0.0)
-    common = scatter.sum(axis=0) / np.maximum(freedom.sum(axis=0), 1.0)
-    variance = (scatter + PRIOR_PULLS * common) / (freedom + PRIOR_PULLS)
-    return Known(counts, means, np.sqrt(variance / np.maximum(counts, 1.0)))
 
 
 @inlined
@@ -203,7 +164,7 @@ def confidence_of(means: Floats, errors: Floats) -> tuple[npt.NDArray[np.bool_],
 
 
 @dataclass(slots=True, frozen=True)
-class Front:
+class Ordered:
     """The active arms in the order of the front: rows of the table, those on it first, then those that may be."""
 
     table: Arms
@@ -222,14 +183,14 @@ class Front:
                 table.names[i],
                 int(table.statistics.pulls[i]),
                 bool(self.on_front[i]),
-                None if math.isnan(self.chance[i]) else float(self.chance[i]),
-                {name: one for d, name in enumerate(self.names) if (one := known.estimate(i, d)) is not None},
+                finite(float(self.chance[i])),
+                known.estimates(i, self.names),
             )
             for i in self.rows[:limit].tolist()
         ]
 
 
-def front_of(table: Arms, known: Known, names: Sequence[str], columns: Sequence[int] | None = None) -> Front:
+def front_of(table: Arms, known: Known, names: Sequence[str], columns: Sequence[int] | None = None) -> Ordered:
     """Return the Pareto front of the active arms. columns: the objectives that it is of, by default all."""
     chosen = list(range(len(names)) if columns is None else columns)
     active = np.flatnonzero(table.active)
@@ -238,4 +199,4 @@ def front_of(table: Arms, known: Known, names: Sequence[str], columns: Sequence[
     if len(tried):
         on_front[tried], chance[tried] = confidence_of(known.means[tried][:, chosen], known.errors[tried][:, chosen])
     order = np.lexsort((-np.nan_to_num(chance[active]), ~on_front[active]))
-    return Front(table, known, names, active[order], on_front, chance)
+    return Ordered(table, known, names, active[order], on_front, chance)

@@ -6,19 +6,32 @@ import copy
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pamo.engine.answers import Estimate, Explanation, FrontArm, Preference
-from pamo.engine.explaining import explained, names_in
-from pamo.engine.fronts import NORMAL_95, Front, Known, front_of, known_of
-from pamo.engine.live import Engine
-from pamo.engine.preferring import preference_of
-from pamo.engine.requests import check_user, weights_in
+from pamo.contract.answers import (
+    Estimate,
+    ExplainedDecision,
+    FrontArm,
+    Leaderboard,
+    PreferenceHistory,
+    PreferencePoint,
+    Ranked,
+    Ranking,
+    Standing,
+    UserDecisions,
+)
+from pamo.contract.events import FeedbackGiven, Made
+from pamo.contract.limits import check_user
+from pamo.engine.deciding import weights_in
+from pamo.engine.engine import Engine
+from pamo.engine.estimates import NORMAL_95, Known, known_of, preference_of
+from pamo.engine.explaining import explained_decision, names_in
+from pamo.engine.front import Ordered, front_of
 from pamo.errors import unknown_name
-from pamo.store import Arms, FeedbackGiven, Made
+from pamo.store import Arms
 from pamo.store.fold import Fold
 
 SLOW, WAITS = 0.1, 4.0
@@ -27,37 +40,14 @@ POINTS = 60
 """Moments at which a preference's way is shown, at most."""
 
 
-@dataclass(slots=True, frozen=True)
-class Standing:
-    """An arm in a leaderboard: what is known of it, by objective. overall: of the overall score."""
-
-    arm: str
-    name: str
-    active: bool
-    pulls: int
-    objectives: Mapping[str, Estimate]
-    overall: Estimate | None
-
-
-@dataclass(slots=True, frozen=True)
-class Ranked:
-    """An arm in a ranking by weights that add up to 1: its value with an interval, and what each objective adds."""
-
-    arm: str
-    name: str
-    pulls: int
-    value: Estimate
-    values: Mapping[str, float]
-
-
 class Lookout:
     """Looks at an engine without being in its way: on copies of its sums, and where it takes long, not all the time.
 
     >>> with Engine(["price", "taste"], seed=1) as engine:
     ...     engine.add_arm("A")
     ...     made = engine.decide("ann")
-    ...     answer = engine.feedback(made.id, {"price": 0.2, "taste": 0.8}, overall=0.6)
-    ...     [(one.arm, round(one.value.mean, 3)) for one in Lookout(engine).ranking({"price": 1, "taste": 3})[0]]
+    ...     answer = engine.feedback(made, {"price": 0.2, "taste": 0.8}, overall=0.6)
+    ...     [(one.arm, round(one.value.mean, 3)) for one in Lookout(engine).ranking({"price": 1, "taste": 3}).arms]
     [('A', 0.65)]
     """
 
@@ -65,7 +55,7 @@ class Lookout:
         self._engine = engine
         self._store = engine.store
         self.names = tuple(one.name for one in engine.objectives)
-        self._fronts: dict[tuple[int, ...] | None, tuple[Any, float, Front]] = {}
+        self._fronts: dict[tuple[int, ...] | None, tuple[Any, float, Ordered]] = {}
         self._finding = threading.Lock()
         self._known: tuple[Any, Arms, Known] | None = None
 
@@ -91,7 +81,7 @@ class Lookout:
         """
         return self._front(objectives).arms(limit)
 
-    def _front(self, objectives: Sequence[str] | None) -> Front:
+    def _front(self, objectives: Sequence[str] | None) -> Ordered:
         columns = None if objectives is None else tuple(self._column(name) for name in objectives)
         with self._finding:  # who asks for the same meanwhile gets the same
             mark, table, known = self._table()
@@ -115,8 +105,8 @@ class Lookout:
         search: str = "",
         offset: int = 0,
         limit: int = 25,
-    ) -> tuple[list[Standing], int]:
-        """Return a page of the active arms, and how many there are.
+    ) -> Leaderboard:
+        """Return a page of the active arms, and how many there are that the search finds.
 
         objective: what `sort="mean"` goes by, None for the overall score; arms of which nothing is known come last
         either way. sort: "mean", "pulls" or "name". search: a part of an id or a name, in any case.
@@ -139,7 +129,7 @@ class Lookout:
             means = np.where(known.counts[rows, column] > 0.0, sign * known.means[rows, column], np.inf)
             order = np.lexsort((-pulls, means)).tolist()
         page = [int(rows[n]) for n in order[offset : offset + limit]]
-        return [self._standing(table, known, i) for i in page], len(rows)
+        return Leaderboard(len(rows), [self._standing(table, known, i) for i in page])
 
     def _standing(self, table: Arms, known: Known, i: int) -> Standing:
         return Standing(
@@ -147,11 +137,11 @@ class Lookout:
             table.names[i],
             bool(table.active[i]),
             int(table.statistics.pulls[i]),
-            {name: one for d, name in enumerate(self.names) if (one := known.estimate(i, d)) is not None},
+            known.estimates(i, self.names),
             known.estimate(i, len(self.names)),
         )
 
-    def ranking(self, preference: Mapping[str, float], limit: int = 20) -> tuple[list[Ranked], int]:
+    def ranking(self, preference: Mapping[str, float], limit: int = 20) -> Ranking:
         """Return the active arms that are worth most by these weights, and how many are left out, not being tried yet.
 
         Only the weights' proportions matter. There is no bonus for arms of which little is known: this is what the
@@ -178,41 +168,44 @@ class Lookout:
                     dict(zip(self.names, parts[n].tolist(), strict=True)),
                 )
             )
-        return found, len(active) - len(tried)
+        return Ranking(found, len(active) - len(tried))
 
-    def preference_history(self, user: str, points: int = POINTS) -> list[tuple[float, Preference]]:
-        """Return what was known of a user's preference after each feedback: (when, what), at most so many of them.
+    def preference_history(self, user: str, points: int = POINTS) -> PreferenceHistory:
+        """Return what was known of a user's preference after each feedback, at most so many points of it.
 
         What users have in common is taken as it is now; only the user's own feedback is added step by step.
         """
         check_user(user)
         given = [event for _, event in self._store.history(user) if isinstance(event, FeedbackGiven)]
-        if not given:
-            return []
         wanted = {round(n * (len(given) - 1) / max(points - 1, 1)) for n in range(points)}
-        fold, found = Fold(self._store.setup), []
+        fold, found, engine = Fold(self._store.setup), [], self._engine
         for place, event in enumerate(given):
             fold.apply(event)
             if place in wanted:
                 sums = fold.users([user])
-                engine = self._engine
-                found.append((event.at, preference_of(user, self.names, sums, engine.estimate, engine.population)))
-        return found
+                known = preference_of(user, self.names, sums, engine.estimate, engine.population)
+                found.append(PreferencePoint(event.at, known.rounds, known.source, known.objectives))
+        return PreferenceHistory(user, found)
 
-    def decisions(
-        self, user: str, limit: int, before: int | None = None
-    ) -> tuple[list[tuple[Made, Explanation]], dict[str, str]]:
-        """Return a user's decisions, the newest first, explained, and the names of the arms that they are about.
+    def decision(self, decision_id: str) -> ExplainedDecision:
+        """Return a decision that was made, explained, with its feedback."""
+        made = Made(0, self._engine.made(decision_id), self._store.feedback(decision_id))
+        return explained_decision(made, self.names, names_in(made.decision, self._store.arms()))
+
+    def decisions(self, user: str, limit: int, before: int | None = None) -> UserDecisions:
+        """Return a page of a user's decisions, the newest first, explained, and the names of their arms.
 
         before: as for `Store.decisions_of`.
         """
         check_user(user)
         table = self._store.arms()
-        found = self._store.decisions_of(user, limit, before)
+        found = self._store.decisions_of(user, limit + 1, before)
+        page = found[:limit]
         names: dict[str, str] = {}
-        for made in found:
+        for made in page:
             names |= names_in(made.decision, table)
-        return [(made, explained(made.decision, self.names, names)) for made in found], names
+        told = [explained_decision(made, self.names, names) for made in page]
+        return UserDecisions(told, names, page[-1].sequence if len(found) > limit else None)
 
     def _column(self, objective: str) -> int:
         if objective not in self.names:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pamo import Engine
-from pamo.engine import Lookout
-from pamo.engine.fronts import DRAWS, confidence_of, known_of
+from pamo.engine import Leaderboard, Lookout
+from pamo.engine.estimates import known_of
+from pamo.engine.front import DRAWS, confidence_of
 from pamo.errors import InputError
 from pamo.pareto import front
 
@@ -84,7 +85,7 @@ def test_the_leaderboard_sorts_searches_and_pages() -> None:
         lookout = Lookout(engine)
 
         def ids(**how: object) -> list[str]:
-            return [one.arm for one in lookout.leaderboard(**how)[0]]  # type: ignore[arg-type]
+            return [one.arm for one in lookout.leaderboard(**how).arms]  # type: ignore[arg-type]
 
         assert ids() == ["A", "B", "C", "D", "untried"]  # the overall score is the price here
         assert ids(objective="taste") == ["D", "B", "C", "A", "untried"]
@@ -92,36 +93,37 @@ def test_the_leaderboard_sorts_searches_and_pages() -> None:
         assert ids(sort="name", descending=False) == ["A", "B", "C", "D", "untried"]
         assert ids(sort="pulls")[-1] == "untried"
         assert ids(objective="taste", offset=1, limit=2) == ["B", "C"]
-        found, total = lookout.leaderboard(search="BÄREN")
-        assert ([one.arm for one in found], total) == (["B"], 1)
-        assert lookout.leaderboard(offset=99) == ([], 5)
-        best = lookout.leaderboard(objective="taste")[0][0]
+        found = lookout.leaderboard(search="BÄREN")
+        assert ([one.arm for one in found.arms], found.total) == (["B"], 1)
+        assert lookout.leaderboard(offset=99) == Leaderboard(5, [])
+        best = lookout.leaderboard(objective="taste").arms[0]
         assert best.objectives["taste"].low < best.objectives["taste"].mean < best.objectives["taste"].high
         assert best.overall is not None
         assert best.overall.mean == pytest.approx(best.objectives["price"].mean)
-        assert lookout.leaderboard(search="untried")[0][0].objectives == {}
+        assert lookout.leaderboard(search="untried").arms[0].objectives == {}
 
 
 def test_a_ranking_weighs_what_is_known() -> None:
     with engine_with_scores() as engine:
         lookout = Lookout(engine)
-        ranked, untried = lookout.ranking({"price": 0, "taste": 5, "quiet": 5})
-        assert ([one.arm for one in ranked], untried) == (["B", "D", "C", "A"], 1)
+        ranking = lookout.ranking({"price": 0, "taste": 5, "quiet": 5})
+        ranked = ranking.arms
+        assert ([one.arm for one in ranked], ranking.untried) == (["B", "D", "C", "A"], 1)
         known, row = known_of(engine.store.arms().statistics), engine.store.arms().rows["B"]
         assert ranked[0].value.mean == pytest.approx((known.means[row, 1] + known.means[row, 2]) / 2)
         assert sum(ranked[0].values.values()) == pytest.approx(ranked[0].value.mean)
         assert ranked[0].value.low < ranked[0].value.mean < ranked[0].value.high
-        assert [one.value.mean for one in lookout.ranking(dict.fromkeys(lookout.names, 0))[0]] == [0.0] * 4
-        assert len(lookout.ranking({"price": 1, "taste": 0, "quiet": 0}, limit=2)[0]) == 2
+        assert [one.value.mean for one in lookout.ranking(dict.fromkeys(lookout.names, 0)).arms] == [0.0] * 4
+        assert len(lookout.ranking({"price": 1, "taste": 0, "quiet": 0}, limit=2).arms) == 2
 
 
 def test_a_preference_is_followed_from_feedback_to_feedback() -> None:
     with engine_with_scores() as engine:
         lookout = Lookout(engine)
-        whole = lookout.preference_history("ann", points=100)
-        assert [one.rounds for _, one in whole] == list(range(1, 41))
-        assert whole[-1][1] == engine.preference("ann")
-        few = lookout.preference_history("ann", points=5)
-        assert [one.rounds for _, one in few] == [1, 11, 21, 30, 40]
-        assert [at for at, _ in few] == sorted(at for at, _ in few)
-        assert lookout.preference_history("nobody") == []
+        whole = lookout.preference_history("ann", points=100).points
+        assert [one.rounds for one in whole] == list(range(1, 41))
+        assert whole[-1].objectives == engine.preference("ann").objectives
+        few = lookout.preference_history("ann", points=5).points
+        assert [one.rounds for one in few] == [1, 11, 21, 30, 40]
+        assert [one.at for one in few] == sorted(one.at for one in few)
+        assert lookout.preference_history("nobody").points == []

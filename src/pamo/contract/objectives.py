@@ -1,14 +1,34 @@
-"""Objectives as people write them down."""
+"""Objectives: what arms are scored on, and how people write them down."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from pamo.errors import InputError
-from pamo.store import Objective
+
+
+@dataclass(slots=True, frozen=True)
+class Objective:
+    """What an arm is scored on: its scale as people give it, and whether less of it is better.
+
+    >>> price = Objective("price", 0, 500, lower_is_better=True)
+    >>> price.normalised(100)
+    0.8
+    """
+
+    name: str
+    low: float = 0.0
+    high: float = 1.0
+    lower_is_better: bool = False
+
+    def normalised(self, value: float) -> float:
+        """Return the value on a scale from 0 (worst) to 1 (best)."""
+        share = (value - self.low) / (self.high - self.low)
+        return 1.0 - share if self.lower_is_better else share
+
 
 ObjectiveLike = str | Mapping[str, object] | Objective
 
@@ -31,7 +51,7 @@ def objective(given: ObjectiveLike) -> Objective:
     if isinstance(given, Objective):
         return given
     if isinstance(given, Mapping):
-        names = [field.name for field in dataclasses.fields(Objective)]
+        names = [field.name for field in fields(Objective)]
         if "name" not in given or not set(given) <= set(names):
             raise InputError(f"expected an objective with {', '.join(names)}, got {dict(given)!r:.120}")
         return Objective(**given)  # type: ignore[arg-type]  # the store checks the values

@@ -12,8 +12,8 @@ import pytest
 
 from pamo import Engine
 from pamo.arrays import Floats
+from pamo.contract.objectives import objectives
 from pamo.engine import AsyncEngine, Request
-from pamo.engine.declaring import objectives
 from pamo.errors import ConflictError, InputError, StoreError, UnknownDecisionError
 from pamo.store import ArmAdded, Event, MemoryStore, Receipt, Setup
 

@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from pamo.engine.answers import Decision, Feedback
-from pamo.engine.live import Engine
-from pamo.engine.requests import Request
+from pamo.contract.events import DecisionMade, Event, Receipt
+from pamo.contract.methods import like
+from pamo.contract.requests import Request
+from pamo.engine.core import Core, Face
+from pamo.engine.deciding import Decider
+from pamo.engine.engine import Engine
 from pamo.errors import InputError, StoreError
-from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Receipt
 
 MOST = 500
 """Requests that are decided together at most, where users' sums come over a network."""
 
-Result = TypeVar("Result")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Waiting = list[tuple[Event, "asyncio.Future[Receipt]"]]
+
+
+def _awaited(
+    flow: Callable[Concatenate[Core, Face, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, T]]:
+    """Return an operation of the core as a method to be awaited."""
+
+    async def method(engine: AsyncEngine, /, *arguments: P.args, **named: P.kwargs) -> T:
+        return await flow(engine.core, engine, *arguments, **named)
+
+    return like(flow, method, without="face")
 
 
 class AsyncEngine:
@@ -33,14 +47,16 @@ class AsyncEngine:
     ...         engine.add_arm("A")
     ...         live = AsyncEngine(engine)
     ...         decision = await live.decide("ann")
-    ...         return (await live.feedback(decision.id, {"taste": 4})).status
+    ...         return (await live.feedback(decision, {"taste": 4})).status
     >>> asyncio.run(visit())
     'recorded'
     """
 
     def __init__(self, engine: Engine, timeout: float = 10.0) -> None:
         self.engine = engine
+        self.core = engine.core
         self._store = engine.store
+        self._decider = engine.core.decider
         self._timeout = timeout
         self._waiting: Waiting = []
         self._asked: list[tuple[Request, asyncio.Future[DecisionMade]]] = []
@@ -48,64 +64,38 @@ class AsyncEngine:
         # The policies' scratch is one, so that a second thread would only wait for the first.
         self._thread = ThreadPoolExecutor(1, "pamo-decider") if self._store.remote else None
 
-    async def decide(
-        self,
-        user: str,
-        arms: Sequence[str] | None = None,
-        preference: Mapping[str, float] | None = None,
-        k: int = 1,
-        key: str | None = None,
-    ) -> Decision:
-        """Choose an arm for a user, as `Engine.decide` does."""
-        request = Request(user, arms, preference, k, key)
-        try:
-            if self.engine.accepts_new_arms and arms is not None:
-                await self._admit([request])
-            event = self.engine.choose(request) if self._thread is None else await self._ask(request)
-        except InputError:
-            (first,) = await self._repeated([request])
-            if first is None:
-                raise
-            return first
-        return self.engine.decided(await self.record(event))
+    decide = _awaited(Core.decide)
+    decide_many = _awaited(Core.decide_many)
+    feedback = _awaited(Core.feedback)
+    feedback_many = _awaited(Core.feedback_many)
+    add_arm = _awaited(Core.add_arm)
+    add_arms = _awaited(Core.add_arms)
+    retire_arm = _awaited(Core.retire_arm)
+    erase_user = _awaited(Core.erase_user)
 
-    async def decide_many(self, requests: Sequence[Request]) -> list[Decision]:
-        """Choose for many users; an error names the request that is wrong, and then nothing is recorded."""
-        try:
-            if self.engine.accepts_new_arms:
-                await self._admit(requests)
-            if self._thread is None:
-                events = self.engine.choose_many(requests)
-            else:
-                loop = asyncio.get_running_loop()
-                events = await self._in_time(loop.run_in_executor(self._thread, self.engine.choose_many, requests))
-        except InputError:
-            first = await self._repeated(requests)
-            rest = [one for one, known in zip(requests, first, strict=True) if known is None]
-            if len(rest) == len(requests):
-                raise
-            others = iter(await self.decide_many(rest) if rest else ())
-            return [next(others) if known is None else known for known in first]
-        return [self.engine.decided(receipt) for receipt in await self.record_many(events)]
+    # How it waits for the store
 
-    async def feedback(
-        self,
-        decision_id: str,
-        rewards: Mapping[str, float] | None = None,
-        overall: float | None = None,
-        preference: Mapping[str, float] | None = None,
-        arm: str | None = None,
-    ) -> Feedback:
-        """Take what came of a decision, as `Engine.feedback` does."""
-        given = {} if rewards is None else rewards
-        event = FeedbackGiven(decision_id, given, self.engine.clock(), overall, preference, arm)
-        return self.engine.answered(decision_id, await self.record(event))
+    async def choose(self, request: Request) -> DecisionMade:
+        """Decide: at once, or where users' sums come over a network, together with all who ask meanwhile."""
+        if self._thread is None:
+            return self._decider.choose(request.user, request.arms, request.preference, request.k, request.key)
+        return await self._ask(request)
+
+    async def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
+        """Decide for many."""
+        return await self.read(lambda: self._decider.choose_many(requests))
+
+    async def read(self, work: Callable[[], T], *, journal: bool = False) -> T:
+        """Read in a thread what may take its time; sums that are in memory are read at once."""
+        if self._thread is None and not journal:
+            return work()
+        return await self._in_time(asyncio.get_running_loop().run_in_executor(self._thread, work))
 
     def record(self, event: Event) -> asyncio.Future[Receipt]:
         """Hand in one event, together with all others of this turn of the loop."""
         loop = asyncio.get_running_loop()
         if not self._waiting:
-            loop.call_soon(self._hand_in, loop)
+            loop.call_soon(self._turn, loop)
         done: asyncio.Future[Receipt] = loop.create_future()
         self._waiting.append((event, done))
         return done
@@ -119,8 +109,11 @@ class AsyncEngine:
         if self._thread is not None:
             self._thread.shutdown(wait=True, cancel_futures=True)
 
-    def _hand_in(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, self._waiting = self._waiting, []
+        self._hand_in(loop, batch)
+
+    def _hand_in(self, loop: asyncio.AbstractEventLoop, batch: Waiting) -> None:
         try:
             done = self._store.submit_many([event for event, _ in batch])
         except InputError as error:
@@ -128,18 +121,11 @@ class AsyncEngine:
                 _fail(batch, error)
                 return
             for one in batch:  # one of them is wrong, and the others should not suffer for it
-                self._hand_in_one(loop, one)
-            return
+                self._hand_in(loop, [one])
         except Exception as error:
             _fail(batch, error)
-            return
-        self._watch(loop, batch, done)
-
-    def _hand_in_one(self, loop: asyncio.AbstractEventLoop, one: tuple[Event, asyncio.Future[Receipt]]) -> None:
-        try:
-            self._watch(loop, [one], self._store.submit_many([one[0]]))
-        except Exception as error:
-            _fail([one], error)
+        else:
+            self._watch(loop, batch, done)
 
     def _watch(self, loop: asyncio.AbstractEventLoop, batch: Waiting, done: Future[list[Receipt]]) -> None:
         if done.done():
@@ -153,7 +139,7 @@ class AsyncEngine:
 
         done.add_done_callback(wake)
 
-    async def _in_time(self, work: asyncio.Future[Result]) -> Result:
+    async def _in_time(self, work: asyncio.Future[T]) -> T:
         try:
             return await asyncio.wait_for(work, self._timeout)
         except TimeoutError:
@@ -163,25 +149,6 @@ class AsyncEngine:
         return StoreError(
             f"the store has not answered for {self._timeout:g} s, and nothing is acknowledged: send the same again"
         )
-
-    async def _repeated(self, requests: Sequence[Request]) -> list[Decision | None]:
-        """Return the decisions that were made before for those of these requests that have keys."""
-        if all(one.key is None for one in requests):
-            return [None] * len(requests)
-        loop = asyncio.get_running_loop()
-        return await self._in_time(
-            loop.run_in_executor(self._thread, lambda: [self.engine.repeated(one) for one in requests])
-        )
-
-    async def _admit(self, requests: Sequence[Request]) -> None:
-        """Add the arms on offer that are not known yet."""
-        loop, engine = asyncio.get_running_loop(), self.engine
-        if self._thread is None:
-            arms = engine.new_arms(requests)
-        else:
-            arms = await self._in_time(loop.run_in_executor(self._thread, engine.new_arms, requests))
-        if arms:
-            await self.record_many([ArmAdded(arm, arm, engine.clock()) for arm in arms])
 
     # Where users' sums come over a network, a thread reads those of all that asked meanwhile.
 
@@ -200,7 +167,7 @@ class AsyncEngine:
             batch, self._asked = asked[:MOST], asked[MOST:]
             if not batch:
                 return
-            work = functools.partial(_choose, self.engine, [request for request, _ in batch])
+            work = functools.partial(_choose, self._decider, [request for request, _ in batch])
             try:
                 found: Sequence[DecisionMade | BaseException] = await loop.run_in_executor(self._thread, work)
             except BaseException as error:
@@ -214,19 +181,14 @@ class AsyncEngine:
                     done.set_result(event)
 
 
-def _choose(engine: Engine, requests: Sequence[Request]) -> Sequence[DecisionMade | BaseException]:
+def _choose(decider: Decider, requests: Sequence[Request]) -> Sequence[DecisionMade | InputError]:
     """Decide for all; where one is wrong, for each by itself, so that only that one fails."""
     try:
-        return engine.choose_many(requests)
-    except InputError:
-        return [_choose_one(engine, request) for request in requests]
-
-
-def _choose_one(engine: Engine, request: Request) -> DecisionMade | BaseException:
-    try:
-        return engine.choose(request)
-    except Exception as error:
-        return error
+        return decider.choose_many(requests)
+    except InputError as error:
+        if len(requests) == 1:
+            return [error]
+        return [found for one in requests for found in _choose(decider, [one])]
 
 
 def _hand_out(batch: Waiting, timer: asyncio.TimerHandle | None, done: Future[Any]) -> None:

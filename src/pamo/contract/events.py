@@ -1,0 +1,165 @@
+"""The journal's words: what is recorded, and what became of it.
+
+Events are appended to a journal and never changed (the erasure of a user is the one exception). They hold raw values as
+they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from pamo.contract.codes import Code
+from pamo.contract.objectives import Objective
+
+FORMAT = 1
+"""The number of the journal's format. Older ones stay readable; a newer one is refused."""
+
+
+@dataclass(slots=True, frozen=True)
+class Setup:
+    """The first event of every journal: the objectives, and the scale of the overall score."""
+
+    objectives: tuple[Objective, ...]
+    overall: Objective = Objective("overall")  # noqa: RUF009  # it is frozen
+    format: int = FORMAT
+
+
+# Events are plain values, and nobody changes them. They are not frozen, since to make one would take twice as long.
+
+
+@dataclass(slots=True)
+class ArmAdded:
+    """An arm can be chosen from now on. Added again it is revived; added with another name it is renamed."""
+
+    arm: str
+    name: str
+    at: float
+
+
+@dataclass(slots=True)
+class ArmRetired:
+    """An arm is no longer offered. What was learned of it stays, and late feedback still counts."""
+
+    arm: str
+    at: float
+
+
+@dataclass(slots=True)
+class DecisionMade:
+    """Arms were chosen for a user, the best first.
+
+    offer: the arms to choose from, None for all that were active. k: how many were asked for. preference: the user's
+    weights where they were known. key: makes the request repeatable. user: None once the user was erased.
+    """
+
+    id: str
+    user: str | None
+    arms: tuple[str, ...]
+    propensity: float
+    policy: str
+    at: float
+    offer: tuple[str, ...] | None = None
+    k: int = 1
+    preference: Mapping[str, float] | None = None
+    key: str | None = None
+    explanation: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class FeedbackGiven:
+    """What came of a decision; each takes exactly one.
+
+    rewards: raw scores by objective, of those that are known. overall: the user's one overall score. preference: the
+    weights that the user stated. arm: the one that the feedback is for, the first of the decision where it is None. The
+    store fills in arm and user when it records the event, so that the journal can be folded event by event.
+    """
+
+    decision: str
+    rewards: Mapping[str, float]
+    at: float
+    overall: float | None = None
+    preference: Mapping[str, float] | None = None
+    arm: str | None = None
+    user: str | None = None
+
+
+@dataclass(slots=True)
+class UserErased:
+    """A user asked to be forgotten. In the journal the name is gone here too: user is None."""
+
+    user: str | None
+    at: float
+
+
+Event = Setup | ArmAdded | ArmRetired | DecisionMade | FeedbackGiven | UserErased
+
+
+class Outcome(StrEnum):
+    """What became of an event. Nothing has changed unless it was recorded."""
+
+    RECORDED = "recorded"
+    DUPLICATE = "duplicate"
+    """The same had been recorded before: harmless, and answered like the first time."""
+    CONFLICT = "conflict"
+    """Something else had been recorded under the same id or key."""
+    UNKNOWN = "unknown"
+    """It names a decision, an arm or a user that does not exist."""
+    EXPIRED = "expired"
+    """The feedback came too late."""
+
+
+@dataclass(slots=True)
+class Receipt:
+    """The answer to an appended event.
+
+    sequence: the event's place in the journal (of the first one for a duplicate), 0 where nothing is recorded. learned:
+    what a feedback taught, such as ("arm: price", "preference"). decision: for a decision, the one that counts (where
+    the key was used before, the first); for a recorded feedback, the one that it is for. reason, code: a sentence
+    for people and a code for programs, where it was neither recorded nor a duplicate.
+    """
+
+    outcome: Outcome
+    sequence: int = 0
+    learned: tuple[str, ...] = ()
+    decision: DecisionMade | None = None
+    reason: str = ""
+    code: Code | None = None
+
+
+_REFUSALS: dict[str, Outcome] = {
+    Code.UNKNOWN_DECISION: Outcome.UNKNOWN,
+    Code.UNKNOWN_ARM: Outcome.UNKNOWN,
+    Code.ARM_NOT_CHOSEN: Outcome.UNKNOWN,
+    Code.FEEDBACK_CONFLICT: Outcome.CONFLICT,
+    Code.DECISION_CONFLICT: Outcome.CONFLICT,
+    Code.KEY_CONFLICT: Outcome.CONFLICT,
+    Code.EXPIRED_DECISION: Outcome.EXPIRED,
+}
+
+
+def outcome_of(code: str) -> Outcome | None:
+    """Return the outcome that a code of a refusal stands for, None for another code."""
+    return _REFUSALS.get(code)
+
+
+def refused(code: Code, reason: str) -> Receipt:
+    """Return the receipt for an event that is not recorded."""
+    return Receipt(_REFUSALS[code], reason=reason, code=code)
+
+
+class Made(NamedTuple):
+    """A decision, its place in the journal, and its feedback if there is one."""
+
+    sequence: int
+    decision: DecisionMade
+    feedback: FeedbackGiven | None
+
+
+def same_request(
+    first: DecisionMade, user: str | None, offer: tuple[str, ...] | None, k: int, preference: Mapping[str, float] | None
+) -> bool:
+    """Tell whether a decision was made for this request."""
+    return (first.user, first.offer, first.k, first.preference) == (user, offer, k, preference)

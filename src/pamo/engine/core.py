@@ -1,0 +1,289 @@
+"""The engine without I/O: what is to be recorded, and what a store's receipt means.
+
+Each operation is written once, as a coroutine that awaits a `Face` wherever the store may take its time. A face that
+blocks runs it in one go, one for asyncio awaits it: see `pamo.engine.engine` and `pamo.engine.async_engine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from pamo.contract.answers import Decision, Feedback, FeedbackResult
+from pamo.contract.codes import Code
+from pamo.contract.events import (
+    ArmAdded,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Outcome,
+    Receipt,
+    UserErased,
+)
+from pamo.contract.limits import check_text, check_user
+from pamo.contract.requests import (
+    ArmsLike,
+    FeedbackRequest,
+    Request,
+    as_arms,
+    as_feedback,
+    as_request,
+    asks_the_same,
+    id_of,
+)
+from pamo.engine.deciding import Decider
+from pamo.errors import InputError, PamoError, error_of
+from pamo.store import Store
+
+T = TypeVar("T")
+
+
+class Face(Protocol):
+    """How those who ask wait for the store."""
+
+    def choose(self, request: Request) -> Awaitable[DecisionMade]:
+        """Decide; users' sums may have to come over a network."""
+
+    def choose_many(self, requests: Sequence[Request]) -> Awaitable[list[DecisionMade]]:
+        """Decide for many."""
+
+    def record(self, event: Event) -> Awaitable[Receipt]:
+        """Have one event recorded."""
+
+    def record_many(self, events: Sequence[Event]) -> Awaitable[list[Receipt]]:
+        """Have events recorded together: all of them, or none if one could not be recorded in any journal."""
+
+    def read(self, work: Callable[[], T], *, journal: bool = False) -> Awaitable[T]:
+        """Have something read: from the sums, or from the journal, which may lie on a disk."""
+
+
+class Core:
+    """Makes events from what is asked, and answers from receipts."""
+
+    def __init__(self, store: Store, decider: Decider, clock: Callable[[], float], accepts_new_arms: bool) -> None:
+        self.store = store
+        self.decider = decider
+        self.clock = clock
+        self.accepts_new_arms = accepts_new_arms
+        self._lessons = (*(f"arm: {name}" for name in decider.names), "arm: overall", "preference")
+
+    # Decisions
+
+    async def decide(
+        self,
+        face: Face,
+        user: str,
+        arms: Sequence[str] | None = None,
+        preference: Mapping[str, float] | None = None,
+        k: int = 1,
+        key: str | None = None,
+    ) -> Decision:
+        """Choose an arm for a user, or rank the best k (all of them, if there are fewer).
+
+        The arguments are those of `pamo.engine.Request`.
+        """
+        request = Request(user, arms, preference, k, key)
+        try:
+            event = await face.choose(request)
+        except InputError:
+            (first,) = await self._repeated(face, [request])
+            if first is not None:
+                return first
+            if not await self._admit(face, [request]):
+                raise
+            event = await face.choose(request)
+        return self.decided(await face.record(event))
+
+    async def decide_many(self, face: Face, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
+        """Choose for many users at once: each request a user, or a mapping of what `decide` takes.
+
+        Nothing is recorded if one of them is wrong. A key that was used for another request raises `ConflictError`
+        after the others were recorded.
+        """
+        several = [as_request(one) for one in requests]
+        if not several:
+            return []
+        try:
+            events = await face.choose_many(several)
+        except InputError:
+            first = await self._repeated(face, several)
+            rest = [one for one, known in zip(several, first, strict=True) if known is None]
+            if len(rest) == len(several) and not await self._admit(face, several):
+                raise
+            others = iter(await self.decide_many(face, rest))
+            return [next(others) if known is None else known for known in first]
+        return [self.decided(receipt) for receipt in await face.record_many(events)]
+
+    def decided(self, receipt: Receipt) -> Decision:
+        """Return the decision that counts: where its key was used before, the first."""
+        if receipt.decision is None:
+            raise refusal(receipt)
+        return answer(receipt.decision, receipt.outcome is Outcome.DUPLICATE)
+
+    def repeated(self, request: Request) -> Decision | None:
+        """Return the decision that was made for the same request under the same key, though it could not be made now.
+
+        The arms may have been retired meanwhile; who repeats a request has not seen its answer yet.
+        """
+        try:
+            check_text(request.key, "a key", "key")
+        except InputError:
+            return None  # no key, or none that could have been used before
+        first = self.store.decision_for(str(request.key))
+        return answer(first, True) if first is not None and asks_the_same(request, first) else None
+
+    async def _repeated(self, face: Face, requests: Sequence[Request]) -> list[Decision | None]:
+        if all(one.key is None for one in requests):
+            return [None] * len(requests)
+        return await face.read(lambda: [self.repeated(one) for one in requests], journal=True)
+
+    # Feedback
+
+    async def feedback(
+        self,
+        face: Face,
+        decision_id: str | Decision,
+        rewards: Mapping[str, float] | None = None,
+        overall: float | None = None,
+        preference: Mapping[str, float] | None = None,
+        arm: str | None = None,
+    ) -> Feedback:
+        """Take what came of a decision, once: the same again changes nothing, and something else is refused.
+
+        The arguments are those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id.
+        """
+        event = self.given(decision_id, rewards, overall, preference, arm)
+        return self.answered(event.decision, await face.record(event))
+
+    async def feedback_many(self, face: Face, items: Iterable[Mapping[str, Any] | FeedbackRequest]) -> list[Feedback]:
+        """Take many feedbacks at once: each a mapping of what `feedback` takes, `decision_id` among it.
+
+        Nothing is recorded if one of them is wrong in itself. One that is refused for what was recorded before raises
+        its error after the others were recorded.
+        """
+        several = [as_feedback(one) for one in items]
+        events = [self.given(one.decision_id, one.rewards, one.overall, one.preference, one.arm) for one in several]
+        results = self.results(events, await face.record_many(events))
+        for one in results:
+            if (error := one.error) is not None:
+                raise error
+        return [Feedback(one.id, one.status, one.learned, one.not_learned) for one in results]  # type: ignore[arg-type]
+
+    def given(
+        self,
+        decision: str | Decision,
+        rewards: Mapping[str, float] | None = None,
+        overall: float | None = None,
+        preference: Mapping[str, float] | None = None,
+        arm: str | None = None,
+    ) -> FeedbackGiven:
+        """Return a feedback as it is to be recorded."""
+        decision_id = decision if type(decision) is str else id_of(decision)
+        return FeedbackGiven(decision_id, {} if rewards is None else rewards, self.clock(), overall, preference, arm)
+
+    def answered(self, decision: str, receipt: Receipt) -> Feedback:
+        """Return what became of a feedback."""
+        outcome, made, learned = receipt.outcome, receipt.decision, receipt.learned
+        if outcome is Outcome.RECORDED and made is not None and made.user is not None:
+            self.decider.prior.note(made.user)
+        if receipt.code is not None:
+            raise refusal(receipt)
+        missing: tuple[str, ...] = ()
+        if len(learned) < len(self._lessons):
+            missing = tuple(one for one in self._lessons if one not in learned)
+        return Feedback(decision, "recorded" if outcome is Outcome.RECORDED else "duplicate", learned, missing)
+
+    def results(self, events: Sequence[FeedbackGiven], receipts: Sequence[Receipt]) -> list[FeedbackResult]:
+        """Return what became of each of many feedbacks."""
+        found = []
+        for event, receipt in zip(events, receipts, strict=True):
+            code = receipt.code
+            if code is None:
+                one = self.answered(event.decision, receipt)
+                found.append(FeedbackResult(one.id, one.status, one.learned, one.not_learned, code=one.status))
+            else:
+                status = receipt.outcome.value
+                found.append(FeedbackResult(event.decision, status, detail=receipt.reason, code=code.value))
+        return found
+
+    # Arms
+
+    async def add_arm(self, face: Face, arm: str, name: str | None = None) -> None:
+        """Offer an arm from now on. Added again it is revived; with another name it is renamed."""
+        check_text(arm, "an arm", "arm")
+        await self.add_arms(face, {arm: name})
+
+    async def add_arms(self, face: Face, arms: ArmsLike) -> None:
+        """Offer many arms from now on, recorded together: a list of ids, or a mapping from ids to names.
+
+        Nothing is recorded if one of them is wrong. An arm without a name keeps the one that it has, or is called by
+        its id.
+        """
+        names = as_arms(arms)
+        if not names:
+            return
+        if None in names.values():
+            table = await face.read(self.store.arms)
+            rows = table.rows
+            for arm, name in names.items():
+                if name is None:
+                    names[arm] = table.names[rows[arm]] if arm in rows else arm
+        now = self.clock()
+        await face.record_many([ArmAdded(arm, name, now) for arm, name in names.items()])  # type: ignore[arg-type]
+
+    async def retire_arm(self, face: Face, arm: str) -> None:
+        """Offer an arm no longer. What was learned of it stays, and late feedback still counts."""
+        receipt = await face.record(ArmRetired(arm, self.clock()))
+        if receipt.code is not None:
+            table = await face.read(self.store.arms)
+            known = ", ".join(table.ids[:20]) or "none"
+            raise InputError(f"{receipt.reason}; known: {known}", code=receipt.code)
+
+    def new_arms(self, requests: Iterable[Request]) -> list[str]:
+        """Return the arms on offer that are not known; the requests are checked, so that none is added for nothing."""
+        table = self.store.arms()
+        found: dict[str, None] = {}
+        for one in requests:
+            self.decider.check(one)
+            for arm in one.arms or ():
+                row = table.rows.get(arm)
+                if row is None:
+                    found[arm] = None
+                elif not table.active[row]:
+                    raise InputError(f"arm {arm!r} is retired: leave it out of the offer, or add it again", "arms")
+        return list(found)
+
+    async def _admit(self, face: Face, requests: Sequence[Request]) -> bool:
+        """Add the arms on offer that are not known yet, where such are accepted; tell whether there were any."""
+        arms = await face.read(lambda: self.new_arms(requests)) if self.accepts_new_arms else []
+        if arms:
+            await face.record_many([ArmAdded(arm, arm, self.clock()) for arm in arms])
+        return bool(arms)
+
+    # A user's own
+
+    async def erase_user(self, face: Face, user: str) -> bool:
+        """Forget a user; the arms keep what they learned. Tell whether there was anything to forget."""
+        check_user(user)
+        receipt = await face.record(UserErased(user, self.clock()))
+        self.decider.prior.forget(user)
+        return receipt.outcome is Outcome.RECORDED
+
+
+def answer(made: DecisionMade, repeated: bool = False) -> Decision:
+    """Return a decision as it is answered."""
+    decision = Decision(made.id, made.user, made.arms[0], made.arms, made.propensity, made.policy)
+    decision.details = made.explanation
+    if repeated:
+        decision.repeated = True
+    return decision
+
+
+_FIELDS = {Code.ARM_NOT_CHOSEN: "arm", Code.UNKNOWN_ARM: "arms"}
+
+
+def refusal(receipt: Receipt) -> PamoError:
+    """Return the error that a receipt stands for, of an event that was not recorded."""
+    code = receipt.code or Code.FAILED
+    return error_of(code, receipt.reason, _FIELDS.get(code)) or PamoError(receipt.reason)
