@@ -20,7 +20,7 @@ from pamo.engine.requests import Request, as_feedback, as_request, asks_the_same
 from pamo.errors import InputError, UnknownDecisionError
 from pamo.estimators import Estimate
 from pamo.policies import Policy
-from pamo.sharing import Population
+from pamo.priors import Population
 from pamo.store import (
     ArmAdded,
     ArmRetired,

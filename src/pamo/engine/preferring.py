@@ -10,7 +10,7 @@ from pamo.arrays import Floats
 from pamo.engine.answers import Preference, Weight
 from pamo.engine.fronts import NORMAL_95
 from pamo.estimators import Estimate, regress
-from pamo.sharing import COUNT, Population
+from pamo.priors import COUNT, Population
 from pamo.statistics import UserStatistics
 
 LEVEL = 0.95

@@ -21,7 +21,7 @@ from pamo.experiments.figures import legend_above, panels
 from pamo.experiments.ratings_file import Ratings
 from pamo.experiments.study import Progress
 from pamo.experiments.tables import Table
-from pamo.sharing import BIAS_RIDGE, NOISE, PLAIN, RIDGE, Population
+from pamo.priors import BIAS_RIDGE, NOISE, PLAIN, RIDGE, Population
 from pamo.simulation import summarize
 from pamo.statistics import UserStatistics
 from pamo.streams import ENVIRONMENT, Stream, shuffle, stream_for
