@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from pamo._version import __version__
 from pamo.arrays import Floats, Ints
@@ -24,6 +22,7 @@ from pamo.estimators import prior_before
 from pamo.policies.base import Feedback, Policy, Shape, check_kernel
 from pamo.policies.registry import labels, parse
 from pamo.priors import PAPER, PLAIN, RIDGE
+from pamo.progress import Bar, Progress, scaled, unseen
 from pamo.simulation.learning import Spread, TrialPlan
 from pamo.simulation.loop import ABREAST, Records, Watched, trial_loop
 from pamo.simulation.result import PolicyResult, Result
@@ -81,18 +80,18 @@ def simulate(
         "version": __version__,
     }
     outcomes: dict[str, PolicyResult] = {}
-    with _Bar(total=len(several) * trials * len(marks), shown=progress) as bar:
+    shown = progress and threading.current_thread() is threading.main_thread()
+    with Bar("simulate", shown=shown, delay=0.2) as bar:
         for name, one in zip(names, ready, strict=True):
-            bar.describe(name)
+            bar.rename(name)
             records, seconds = one.play(
                 seed=seed,
                 first_trial=first_trial,
                 trials=trials,
                 marks=marks,
                 threads=threads,
-                advance=bar.show if bar.shown else None,
+                progress=scaled(bar.advance, 1.0 / len(several)) if shown else None,
             )
-            bar.finish(trials * len(marks))
             outcomes[name] = PolicyResult.from_records(one.policy, one.plan, marks, records, seconds)
     return Result(settings=settings, policies=outcomes)
 
@@ -121,33 +120,24 @@ def observe(
     seed: int,
     stated: bool = False,
     threads: int | None = None,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = unseen,
 ) -> tuple[Floats, Records]:
     """Play the trials of `simulate` with an observer; return its notes, a row a trial, and the records.
 
-    stated: whether users state their preferences, for the observer's sake. progress: called with the share of the work
-    done since the last call.
+    stated: whether users state their preferences, for the observer's sake.
     """
     ready = _Ready(policy, environment, rounds, observed=True, stated=stated)
-    marks = _checkpoints(min(rounds, 20), rounds)
-    notes, done = np.zeros((trials, observer.width)), 0
-
-    def advance(count: int) -> None:
-        nonlocal done
-        progress((count - done) / (trials * len(marks)))
-        done = count
-
+    notes = np.zeros((trials, observer.width))
     records, _ = ready.play(
         seed=seed,
         first_trial=0,
         trials=trials,
-        marks=marks,
+        marks=_checkpoints(min(rounds, 20), rounds),
         threads=threads,
-        advance=advance,
+        progress=progress,
         observer=observer,
         notes=notes,
     )
-    advance(trials * len(marks))
     return notes, records
 
 
@@ -178,14 +168,11 @@ class _Ready:
         trials: int,
         marks: Ints,
         threads: int | None,
-        advance: Callable[[int], None] | None,
+        progress: Progress | None,
         observer: Observer | None = None,
         notes: Floats | None = None,
     ) -> tuple[Records, float]:
-        """Play the trials on threads; return their records and the seconds they took, compiling not counted.
-
-        advance: told now and then how many checkpoints of all trials were reached.
-        """
+        """Play the trials on threads; return their records and the seconds they took, compiling not counted."""
         environment, plan = self.environment, self.plan
         workers = _threads(threads, trials)
         records = _records(trials, len(marks), environment)
@@ -230,18 +217,21 @@ class _Ready:
 
         work(0, 0, 0)  # no trials: the kernels are compiled, or read from the cache, before the clock starts
         started = time.perf_counter()
-        if workers == 1 and advance is None:
+        if workers == 1 and progress is None:
             for worker, (first, last) in enumerate(chunks):
                 work(worker, first, last)
             return records, time.perf_counter() - started
+        reached, all_marks = 0, trials * len(marks)
         with ThreadPoolExecutor(workers) as pool:
             waiting: set[Future[None]] = {pool.submit(work, worker, *chunk) for worker, chunk in enumerate(chunks)}
             try:
                 while waiting:
-                    timeout = None if advance is None else 0.1
+                    timeout = None if progress is None else 0.1
                     done, waiting = wait(waiting, timeout=timeout, return_when=FIRST_EXCEPTION)
-                    if advance is not None:
-                        advance(int(counts.sum()))
+                    if progress is not None:
+                        now = int(counts.sum())
+                        progress((now - reached) / all_marks)
+                        reached = now
                     for future in done:
                         future.result()
             except BaseException:  # an interrupt must not wait for trials nobody wants: they stop at a checkpoint
@@ -355,33 +345,3 @@ def _threads(given: int | None, trials: int) -> int:
         given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     _whole("threads", given, 1)
     return min(int(given), trials)
-
-
-class _Bar:
-    """A progress bar on stderr, or nothing."""
-
-    def __init__(self, *, total: int, shown: bool) -> None:
-        self.shown = shown and threading.current_thread() is threading.main_thread()
-        self._total, self._base = total, 0
-        self._bar: tqdm[Any] | None = None
-
-    def __enter__(self) -> _Bar:
-        if self.shown:
-            self._bar = tqdm(total=self._total, file=sys.stderr, leave=False, unit="checkpoint", delay=0.2)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def describe(self, name: str) -> None:
-        if self._bar is not None:
-            self._bar.set_description(name, refresh=False)
-
-    def show(self, done: int) -> None:
-        if self._bar is not None:
-            self._bar.update(self._base + done - self._bar.n)
-
-    def finish(self, done: int) -> None:
-        self.show(done)
-        self._base += done
