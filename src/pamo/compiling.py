@@ -200,29 +200,75 @@ def bare(typing: Any, array: Any) -> Any:
     return array(array), code
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
-def lane_of(typing: Any, chunk: Any, lane: Any) -> Any:
-    """Return a column of a table of `LANES` floats a row, bare, with a stride that the compiler knows.
+def _bare_line(context: Any, builder: Any, line: Any, table: Any, start: Any, length: Any, stride: Any) -> Any:
+    """Return code for an array without references: `length` numbers of the table, from `start` bytes on."""
+    data, bytes_of = table.data, ir.IntType(8).as_pointer()
+    out = context.make_array(line)(context, builder)
+    populate_array(
+        out,
+        data=builder.bitcast(builder.gep(builder.bitcast(data, bytes_of), [start]), data.type),
+        shape=[length],
+        strides=[stride],
+        itemsize=table.itemsize,
+        meminfo=None,
+    )
+    return out._getvalue()
 
-    By it the compiler sees that no two numbers of a chunk are the same place, and vectorises over the lanes.
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def lane_of(typing: Any, chunk: Any, lane: Any, lanes: Any) -> Any:
+    """Return a lane of a chunk, bare; lanes is `LANES`, or None on a GPU, where a chunk has one lane alone.
+
+    The stride is one that the compiler knows. By it the compiler sees that no two numbers of a chunk are the same
+    place, and vectorises over the lanes. (An intrinsic, since on a GPU a function cannot return an array.)
     """
-    column = numba.types.Array(numba.types.float64, 1, "A")
+    alone = isinstance(lanes, numba.types.NoneType)
+    line = numba.types.Array(chunk.dtype, 1, chunk.layout if alone else "A")
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        whole, table = context.get_value_type(numba.types.intp), signature.args[0]
-        view = context.make_array(table)(context, builder, value=arguments[0])
-        out = context.make_array(column)(context, builder)
-        populate_array(
-            out,
-            data=builder.gep(view.data, [arguments[1]]),
-            shape=[builder.extract_value(view.shape, 0)],
-            strides=[ir.Constant(whole, 8 * LANES)],
-            itemsize=ir.Constant(whole, 8),
-            meminfo=None,
-        )
-        return out._getvalue()
+        table = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+        whole = context.get_value_type(numba.types.intp)
+        start = ir.Constant(whole, 0) if alone else builder.mul(arguments[1], ir.Constant(whole, 8))
+        stride = builder.extract_value(table.strides, 0) if alone else ir.Constant(whole, 8 * LANES)
+        return _bare_line(context, builder, line, table, start, builder.extract_value(table.shape, 0), stride)
 
-    return column(chunk, numba.types.intp), code
+    return line(chunk, numba.types.intp, lanes), code
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def row_of(typing: Any, rows: Any, n: Any) -> Any:
+    """Return user n's row, bare, from rows in lanes, (chunks, numbers, lanes): statistics have one lane alone."""
+    line = numba.types.Array(rows.dtype, 1, "A")
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        table = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+        (_, length, lanes), strides = (
+            [builder.extract_value(of, axis) for axis in range(3)] for of in (table.shape, table.strides)
+        )
+        chunk, lane = builder.udiv(arguments[1], lanes), builder.urem(arguments[1], lanes)
+        start = builder.add(builder.mul(chunk, strides[0]), builder.mul(lane, strides[2]))
+        return _bare_line(context, builder, line, table, start, length, strides[1])
+
+    return line(rows, numba.types.intp), code
+
+
+@inlined
+def seat(n: int, lanes: int | None) -> tuple[int, int]:
+    """Return the chunk and the lane of user n."""
+    if lanes is None:
+        return n, 0
+    return n // LANES, n % LANES
+
+
+@inlined
+def across(lanes: int | None) -> int:
+    """Return how many lanes a loop goes over; it is a multiple of eight in a way that the compiler sees.
+
+    lanes is known when it runs: were the compiler told, it would unroll the loop before it could vectorise it.
+    """
+    if lanes is None:
+        return 1
+    return lanes & 24
 
 
 @_intrinsic  # type: ignore[untyped-decorator]

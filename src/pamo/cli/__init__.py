@@ -132,6 +132,10 @@ def _add_simulate(commands: Any) -> None:
     add_whole(size, "--first-trial", 0, "K", "number of the first trial")
     add_seed(size)
     size.add_argument("--threads", type=whole, metavar="N", help="default: one a core; the result is the same")
+    size.add_argument("--device", default="cpu", metavar="NAME", help="cpu or cuda: the same trials (default: cpu)")
+    size.add_argument(
+        "--precision", default="double", metavar="NAME", help="on cuda: double or single (default: double)"
+    )
     size.add_argument(
         "--checkpoints", default="100", metavar="N|T1,T2,…", help="how many rounds to note, or which (default: 100)"
     )
@@ -151,6 +155,8 @@ def _simulate(options: argparse.Namespace) -> int:
         threads=options.threads,
         first_trial=options.first_trial,
         progress=True,
+        device=options.device,
+        precision=options.precision,
     )
     return _report(result, options)
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import count_of, inlined, kernel
+from pamo.compiling import count_of, inlined, kernel, row_of
 from pamo.estimators import Estimate, Kind
 from pamo.policies import Feedback, Policy, PrucbHp, PrucbHpV, Run, Shape
 from pamo.policies.base import value_of
-from pamo.priors import BIAS_RIDGE, NUMBERS, PAPER, RIDGE, Population, read_user, room_for, row_of
+from pamo.priors import BIAS_RIDGE, NUMBERS, PAPER, RIDGE, Population, read_user, room_for
 from pamo.reading import MEAN, PREFERENCE, PULLS, directed_at, inverse_at, scatter_at, squares_at, user_numbers
 from pamo.rows import STATED_COUNT, STATED_SUM, pair, weighted_at
 from pamo.simulation.learning import TrialPlan

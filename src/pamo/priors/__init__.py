@@ -10,7 +10,7 @@ since it is the preference that varies), φ = 0 a plain regression. φ itself is
 noise's variance in ‖r‖², which both kinds of moments together tell.
 """
 
-from pamo.priors.population import empty_population, fit_population, population_of, read_users, row_of
+from pamo.priors.population import empty_population, fit_population, population_of, read_users
 from pamo.priors.user import (
     BIAS_MEAN,
     BIAS_RIDGE,
@@ -49,7 +49,6 @@ __all__ = [
     "read_user",
     "read_users",
     "room_for",
-    "row_of",
     "solve_user",
     "start_population",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.compiling import bare, count_of, dimensions, inlined, kernel
+from pamo.compiling import count_of, dimensions, inlined, kernel, row_of
 from pamo.errors import InputError
 from pamo.priors.user import (
     BIAS_MEAN,
@@ -43,13 +43,6 @@ PRIOR_SAMPLES = 10.0
 """How many rounds' worth φ = ½ counts."""
 NOISE_ROUNDS = 3.0
 """How many rounds' worth the noise that all users have in common counts for one of them."""
-
-
-@inlined
-def row_of(rows: Floats, n: int) -> Floats:
-    """Return user n's row, from rows that stand in lanes, (chunks, numbers, lanes): statistics have one lane alone."""
-    lanes = rows.shape[2]
-    return bare(rows[n // lanes, :, n % lanes])  # type: ignore[no-any-return]
 
 
 @inlined

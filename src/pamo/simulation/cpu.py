@@ -17,18 +17,21 @@ from pamo.arrays import Floats, Ints
 from pamo.compiling import LANES, dimensions
 from pamo.environments.base import MOST_CELLS, Environment
 from pamo.environments.protocols import PROTOCOLS
-from pamo.errors import InputError
+from pamo.errors import InputError, unknown_name
 from pamo.estimators import prior_before
 from pamo.policies.base import Feedback, Policy, Shape, check_kernel
 from pamo.policies.registry import labels, parse
 from pamo.priors import PAPER, PLAIN, RIDGE
 from pamo.progress import Bar, Progress, scaled, unseen
 from pamo.simulation.learning import Spread, TrialPlan
-from pamo.simulation.loop import ABREAST, Records, Watched, trial_loop
+from pamo.simulation.loop import ABREAST, Records, Watched, abreast, filled, shapes_of_desk, trial_loop
 from pamo.simulation.result import PolicyResult, Result
 from pamo.simulation.rounds import choosing, drawing
 
 _MAX_SEED = 2**63 - 1
+
+DEVICES = ("cpu", "cuda")
+PRECISIONS = ("double", "single")
 
 
 def simulate(
@@ -42,13 +45,17 @@ def simulate(
     threads: int | None = None,
     first_trial: int = 0,
     progress: bool = False,
+    device: str = "cpu",
+    precision: str = "double",
 ) -> Result:
     """Run each policy on the same trials of an environment, and return what was seen.
 
     policies: ids, or policies made by `pamo.policies.create` or by a class of your own. rounds: T. trials:
     independent repetitions; trial k of a seed is the same trial whatever else is run, so `first_trial` splits a run
     over machines (`Result.join` puts it together again). checkpoints: how many rounds, evenly spread, to note
-    regret at, or which. threads: by default one a core. progress: a bar on stderr.
+    regret at, or which. threads: by default one a core. progress: a bar on stderr. device: `cpu`, or `cuda` for the
+    same trials on an NVIDIA GPU, which pays from some thousands of them on. precision: `double`, or on a GPU `single`,
+    to keep what is learned in half the memory: faster, and not the same to the last digits.
 
     All policies meet the same instances and, as far as their choices agree, the same draws.
 
@@ -64,6 +71,11 @@ def simulate(
     for name, value, least in (("rounds", rounds, 1), ("trials", trials, 1), ("first_trial", first_trial, 0)):
         _whole(name, value, least)
     _whole("seed", seed, 0, _MAX_SEED)
+    for name, value, known in (("device", device, DEVICES), ("precision", precision, PRECISIONS)):
+        if value not in known:
+            raise unknown_name(name, str(value), known)
+    if precision != "double" and device == "cpu":
+        raise InputError(f"expected precision 'double' on the device 'cpu', got {precision!r}; 'cuda' has both")
     marks = _checkpoints(checkpoints, rounds)
     if trials * len(marks) * environment.users > MOST_CELLS or trials * environment.arm_count > MOST_CELLS:
         raise InputError(
@@ -78,7 +90,7 @@ def simulate(
         "seed": int(seed),
         "first_trial": int(first_trial),
         "version": __version__,
-    }
+    } | ({} if precision == "double" else {"precision": precision})
     outcomes: dict[str, PolicyResult] = {}
     shown = progress and threading.current_thread() is threading.main_thread()
     with Bar("simulate", shown=shown, delay=0.2) as bar:
@@ -91,6 +103,8 @@ def simulate(
                 marks=marks,
                 threads=threads,
                 progress=scaled(bar.advance, 1.0 / len(several)) if shown else None,
+                device=device,
+                precision=precision,
             )
             outcomes[name] = PolicyResult.from_records(one.policy, one.plan, marks, records, seconds)
     return Result(settings=settings, policies=outcomes)
@@ -171,22 +185,38 @@ class _Ready:
         progress: Progress | None,
         observer: Observer | None = None,
         notes: Floats | None = None,
+        device: str = "cpu",
+        precision: str = "double",
     ) -> tuple[Records, float]:
-        """Play the trials on threads; return their records and the seconds they took, compiling not counted."""
+        """Play the trials on threads, or a GPU; return records and the seconds they took, compiling not counted."""
         environment, plan = self.environment, self.plan
         workers = _threads(threads, trials)
         records = _records(trials, len(marks), environment)
+        choose, draw = choosing(type(self.policy).kernel), drawing(type(environment).draw)
+        if device == "cuda":
+            from pamo.simulation import cuda  # here: it takes what only an extra installs
+
+            seconds = cuda.play(
+                (choose, type(environment).instance, draw),
+                plan,
+                self._spread,
+                environment.objectives,
+                hyperparameters=self._numbers,
+                numbers=environment.numbers(),
+                seed=seed,
+                first_trial=first_trial,
+                marks=marks,
+                records=records,
+                precision=precision,
+                progress=progress or unseen,
+            )
+            return records, seconds
         noted = np.zeros((1, 1)) if notes is None else notes
         counts, stop = np.zeros(trials, dtype=np.int64), np.zeros(1, dtype=np.int64)
         size = max(-(-trials // (4 * workers)), min(-(-ABREAST // plan.users), -(-trials // workers)))
         chunks = [(first, min(first + size, trials)) for first in range(0, trials, size)]
         loop = trial_loop(environment.objectives, self._spread is not None, observer is not None)
-        kernels = (
-            choosing(type(self.policy).kernel),
-            type(environment).instance,
-            drawing(type(environment).draw),
-            None if observer is None else observer.kernel,
-        )
+        kernels = (choose, type(environment).instance, draw, None if observer is None else observer.kernel)
         dims, numbers = dimensions(environment.objectives), environment.numbers()
 
         def work(worker: int, first: int, last: int) -> None:
@@ -195,6 +225,8 @@ class _Ready:
                 noted,
                 np.empty(1 if observer is None else observer.room),
             )
+            together = abreast(plan, last - first)
+            shapes = shapes_of_desk(plan, self._spread, environment.objectives, trials=together, lanes=LANES)
             loop(
                 *kernels,
                 np.uint64(seed),
@@ -212,6 +244,7 @@ class _Ready:
                 stop,
                 LANES,
                 self._spread,
+                filled(shapes, np.zeros),
                 dims,
             )
 

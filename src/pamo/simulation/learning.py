@@ -5,18 +5,18 @@ the users' rows as well (`pamo.rows`), which priors are fitted to. The loop is w
 two: Numba drops what stands under `if spread is not None` for a None before it looks at types.
 
 Eight users stand abreast, `users[chunk, number, lane]`, so that what every user learns in a round is learned by eight
-at a time; a user who is not there yet, and a lane that nobody has, learns with weight 0.
+at a time; a user who is not there yet, and a lane that nobody has, learns with weight 0. On a GPU, where a thread plays
+a trial alone, each user is a chunk of one lane.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numba import types
 
 from pamo.arrays import Floats
-from pamo.compiling import LANES, apart, bare, count_of, inlined, kernel, lane_of
+from pamo.compiling import across, apart, bare, count_of, inlined, kernel, lane_of, row_of, seat
 from pamo.estimators import Kind
 from pamo.priors import (
     NOISE,
@@ -29,7 +29,6 @@ from pamo.priors import (
     fit_population,
     noise_of,
     read_user,
-    row_of,
     start_population,
 )
 from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_at, step_user, user_numbers
@@ -90,11 +89,11 @@ class Users(NamedTuple):
     read: Floats
     """What kernels read."""
     rows: Floats
-    """Their rows, where the spread is read; else none."""
+    """Their rows, where the spread is read."""
     stated: Floats
-    """Their rows of stated preferences, where they are read; else none."""
+    """Their rows of stated preferences, where they are read."""
     told: Floats
-    """What the step of a user has to know of the prior, where the spread is read; else none."""
+    """What the step of a user has to know of the prior, where the spread is read."""
     here: Floats
     """(chunks, lanes): 1 for who takes part in this round, and 0."""
     priors: Floats
@@ -113,21 +112,18 @@ _FLOATS_2, _FLOATS_3 = (types.Array(types.float64, axes, "C") for axes in (2, 3)
 USERS_TYPE = types.NamedTuple((_FLOATS_3,) * 4 + (_FLOATS_2,) * 2, Users)
 
 
-@inlined
-def users_for(trials: int, plan: TrialPlan, spread: Any, dims: Any) -> Users:
-    """Return room for what is learned of the users of so many trials."""
-    objectives = count_of(dims)
-    chunks = (trials * plan.users + LANES - 1) // LANES
-    kept = 0
-    if spread is not None:
-        kept = chunks
+def shapes_of_users(
+    chunks: int, trials: int, lanes: int, plan: TrialPlan, spread: Spread | None, objectives: int
+) -> Any:
+    """Return the shapes of the tables of `Users`, for so many chunks of so many lanes."""
+    kept = 1 if spread is None else chunks
     return Users(
-        np.empty((chunks, user_numbers(objectives), LANES)),
-        np.empty((kept, user_width(objectives), LANES)),
-        np.empty((chunks if plan.wants_stated else 0, stated_width(objectives), LANES)),
-        np.empty((kept, 4, LANES)),
-        np.empty((chunks, LANES)),
-        np.empty((trials, objectives + NUMBERS)),
+        read=(chunks, user_numbers(objectives), lanes),
+        rows=(kept, user_width(objectives), lanes),
+        stated=(chunks if plan.wants_stated else 1, stated_width(objectives), lanes),
+        told=(kept, 4, lanes),
+        here=(chunks, lanes),
+        priors=(trials, objectives + NUMBERS),
     )
 
 
@@ -166,11 +162,12 @@ def forget_users(users: Users, truth: Floats, plan: TrialPlan, spread: Any, dims
 
 
 @kernel
-def arrive(users: Users, trials: int, first: int, last: int, plan: TrialPlan, dims: Any) -> None:
+def arrive(users: Users, trials: int, first: int, last: int, plan: TrialPlan, lanes: int | None, dims: Any) -> None:
     """Have users first … last − 1 of each trial take part from now on, after they have chosen for the first time."""
     for trial in range(trials):
         for n in range(trial * plan.users + first, trial * plan.users + last):
-            users.here[n // LANES, n % LANES] = 1.0
+            chunk, lane = seat(n, lanes)
+            users.here[chunk, lane] = 1.0
             if plan.kind == RIDGE and plan.first != plan.level:  # ĉ₁ was no estimate: from here on ĉ = V⁻¹b
                 user = row_of(users.read, n)
                 for d in range(count_of(dims)):
@@ -182,15 +179,12 @@ def arrive(users: Users, trials: int, first: int, last: int, plan: TrialPlan, di
 
 @apart
 def _step_lanes(
-    read: Floats, rewards: Floats, here: Floats, room: Floats, lanes: int, one: float, two: float, dims: Any
+    read: Floats, rewards: Floats, here: Floats, room: Floats, lanes: int | None, one: float, two: float, dims: Any
 ) -> None:
-    """Take a round into ĉ and V⁻¹ of a chunk of users.
-
-    lanes is 8: were the compiler told, it would unroll the loop before it could vectorise it.
-    """
+    """Take a round into ĉ and V⁻¹ of a chunk of users."""
     objectives = count_of(dims)
-    for lane in range(lanes & 24):
-        user, values, own = lane_of(read, lane), lane_of(rewards, lane), lane_of(room, lane)
+    for lane in range(across(lanes)):
+        user, values, own = lane_of(read, lane, lanes), lane_of(rewards, lane, lanes), lane_of(room, lane, lanes)
         square = here[lane] * square_of(values, objectives)
         step_user(user, values, square, LEAST_SQUARE, one, two, own, dims)
 
@@ -203,20 +197,21 @@ def _step_rows(
     rewards: Floats,
     here: Floats,
     room: Floats,
-    lanes: int,
+    lanes: int | None,
     stepping: bool,
     dims: Any,
 ) -> None:
     """Take a round into the rows of a chunk of users and, where `stepping`, into what is read of them."""
     objectives = count_of(dims)
-    for lane in range(lanes & 24):
-        observe_round(lane_of(rows, lane), lane_of(rewards, lane), here[lane], objectives)
+    for lane in range(across(lanes)):
+        observe_round(lane_of(rows, lane, lanes), lane_of(rewards, lane, lanes), here[lane], objectives)
     if stepping:  # while the prior stays as it is
-        for lane in range(lanes & 24):
-            user, values, present = lane_of(read, lane), lane_of(rewards, lane), here[lane]
+        for lane in range(across(lanes)):
+            user, values, present = lane_of(read, lane, lanes), lane_of(rewards, lane, lanes), here[lane]
             square = present * square_of(values, objectives)
             one, two = told[_WEIGHT_PLAIN, lane], told[_WEIGHT_PAPER, lane]
-            left = present * step_user(user, values, square, LEAST_SQUARE, one, two, lane_of(room, lane), dims)
+            own = lane_of(room, lane, lanes)
+            left = present * step_user(user, values, square, LEAST_SQUARE, one, two, own, dims)
             squares = user[squares_at(objectives)] + left
             user[squares_at(objectives)] = squares
             user[directed_at(objectives)] += 1.0 if square > LEAST_SQUARE else 0.0
@@ -232,7 +227,7 @@ def learn_users(
     rewards: Floats,
     statements: Floats,
     plan: TrialPlan,
-    lanes: int,
+    lanes: int | None,
     room: Floats,
     working: Room,
     spread: Any,
@@ -242,14 +237,14 @@ def learn_users(
     objectives = count_of(dims)
     if plan.wants_stated:
         for n in range(trials * plan.users):
-            chunk, lane = n // LANES, n % LANES
-            row, user = lane_of(users.stated[chunk], lane), lane_of(users.read[chunk], lane)
-            state(row, lane_of(statements[chunk], lane), users.here[chunk, lane], objectives)
+            chunk, lane = seat(n, lanes)
+            row, user = lane_of(users.stated[chunk], lane, lanes), lane_of(users.read[chunk], lane, lanes)
+            state(row, lane_of(statements[chunk], lane, lanes), users.here[chunk, lane], objectives)
             if plan.kind == STATED and row[STATED_COUNT] > 0.0:
                 for d in range(objectives):
                     user[PREFERENCE + d] = row[STATED_SUM + d] / row[STATED_COUNT]
     if plan.kind == RIDGE:
-        for chunk in range((trials * plan.users + LANES - 1) // LANES):
+        for chunk in range(seat(trials * plan.users - 1, lanes)[0] + 1):
             read, values, here = bare(users.read[chunk]), bare(rewards[chunk]), bare(users.here[chunk])
             if spread is None:
                 _step_lanes(read, values, here, room, lanes, plan.plain, plan.paper, dims)
@@ -260,7 +255,8 @@ def learn_users(
         if spread is not None:  # noqa: SIM102  # Numba drops it for a None only as it stands
             if spread.bias or spread.non_negative:
                 for n in range(trials * plan.users):
-                    if users.here[n // LANES, n % LANES] > 0.0:
+                    chunk, lane = seat(n, lanes)
+                    if users.here[chunk, lane] > 0.0:
                         prior = _prior(users, n // plan.users, dims)
                         _read(users, n, prior, spread, working, dims)
 

@@ -2,7 +2,8 @@
 
 It is compiled once for each number of objectives, not for each policy: policy and environment come in as functions of
 a fixed type, each called once a round for all users of the trials that are played abreast (`pamo.simulation.rounds`).
-An observer may come in as well, and see what was known when the users of a trial chose.
+An observer may come in as well, and see what was known when the users of a trial chose. A GPU runs the same loop, a
+thread for each trial, compiled for one policy and problem (`pamo.simulation.cuda`).
 """
 
 from __future__ import annotations
@@ -16,13 +17,22 @@ import numpy as np
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import LANES, bare, compile_for, count_of, dimensions, kernel, lane_of
+from pamo.compiling import bare, compile_for, count_of, dimensions, kernel, lane_of, row_of, seat
 from pamo.environments.base import instance_signature
 from pamo.environments.protocols import ALL, assign
 from pamo.pareto import shortfall
 from pamo.policies.base import scratch_for
-from pamo.priors import room_for, row_of
-from pamo.reading import PREFERENCE, PULLS, clear_arms, common_numbers, padded, scatter_at, step_arm, tile_height
+from pamo.priors import Room
+from pamo.reading import (
+    PREFERENCE,
+    PULLS,
+    clear_arms,
+    common_numbers,
+    scatter_at,
+    step_arm,
+    tile_height,
+    user_numbers,
+)
 from pamo.simulation.learning import (
     PLAN_TYPE,
     RIDGE,
@@ -36,7 +46,7 @@ from pamo.simulation.learning import (
     forget_users,
     learn_priors,
     learn_users,
-    users_for,
+    shapes_of_users,
 )
 from pamo.simulation.rounds import choosing_signature, drawing_signature
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
@@ -60,6 +70,89 @@ class Records(NamedTuple):
     """(trials, checkpoints): the mean over users of ‖ĉ − c̄‖₂ then."""
     pulls: Floats
     """(trials, arms), at the end."""
+
+
+class Desk(NamedTuple):
+    """All that trials are played on, trial after trial; the first axis is the trials that are played abreast."""
+
+    means: Floats
+    truth: Floats
+    gaps: Floats
+    pareto: Floats
+    arms: Floats
+    """The tiles: a block of arms each, of a trial, or of each user alone."""
+    sums: Floats
+    common: Floats
+    users: Users
+    rewards: Floats
+    """What the users were given this round, in lanes, and what they stated."""
+    statements: Floats
+    room: Floats
+    working: Room
+    streams: Any
+    scores: Floats
+    scratch: Floats
+    reward: Floats
+    stated: Floats
+    assigned: Ints
+    """(trials, blocks): the block that each user is offered."""
+    tiles: Ints
+    """By user: the tile, the place in it, and the arm that was chosen."""
+    places: Ints
+    chosen: Ints
+    regret: Floats
+    totals: Floats
+
+
+def abreast(plan: TrialPlan, trials: int) -> int:
+    """Return how many of so many trials are played abreast."""
+    if plan.per_user:  # as many tiles as users and blocks
+        return 1
+    return max(1, min(-(-ABREAST // plan.users), trials))
+
+
+def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, trials: int, lanes: int) -> Desk:
+    """Return the shapes of the tables of a `Desk`, for so many trials abreast and users in so many lanes."""
+    users, blocks = trials * plan.users, plan.arms // plan.offer_size
+    tiles, chunks = (users if plan.per_user else trials) * blocks, -(-users // lanes)
+    wide = -(-plan.offer_size // lanes) * lanes
+    height = scatter_at(objectives) if spread is None else tile_height(objectives)
+    square = (objectives, objectives)
+    shapes: Any = Desk(
+        means=(trials, plan.arms, objectives),
+        truth=(trials, plan.users, objectives),
+        gaps=(trials, plan.users, plan.arms),
+        pareto=(trials, plan.arms),
+        arms=(tiles, height, wide),
+        sums=(tiles * plan.offer_size, objectives + 2),
+        common=(trials, common_numbers(objectives)),
+        users=shapes_of_users(chunks, trials, lanes, plan, spread, objectives),
+        rewards=(chunks, objectives + 1, lanes),
+        statements=(chunks, objectives, lanes),
+        room=(objectives, lanes),
+        working=Room(square, (4, objectives), square, (user_numbers(objectives),)),  # type: ignore[arg-type]
+        streams=(trials, 4, 4),
+        scores=(wide,),
+        scratch=scratch_for(plan.offer_size, objectives),
+        reward=(objectives + 1,),
+        stated=(objectives,),
+        assigned=(trials, blocks),
+        tiles=(users,),
+        places=(users,),
+        chosen=(users,),
+        regret=(trials, plan.users),
+        totals=(trials, 3),
+    )
+    return shapes
+
+
+def filled(shapes: Any, make: Any) -> Any:
+    """Return a `Desk`, or a part of it, with the table make(shape, kind) for each shape of it."""
+    kinds = {"streams": np.uint64, "assigned": np.int64, "tiles": np.int64, "places": np.int64, "chosen": np.int64}
+    return shapes._make(
+        filled(part, make) if hasattr(part, "_fields") else make(part, kinds.get(name, np.float64))
+        for name, part in zip(shapes._fields, shapes, strict=True)
+    )
 
 
 class Moment(NamedTuple):
@@ -122,7 +215,7 @@ def _preference_error(users: Floats, first: int, truth: Floats) -> float:
     return total / len(truth)
 
 
-def _run_trials(
+def run_trials(
     choose: Any,
     instance: Any,
     draw: Any,
@@ -136,41 +229,23 @@ def _run_trials(
     numbers: Floats,
     checkpoints: Ints,
     records: Records,
-    watched: Watched,
+    watched: Watched | None,
     progress: Ints,
     worker: int,
     stop: Ints,
-    lanes: int,
+    lanes: int | None,
     spread: Spread | None,
+    desk: Desk,
     dims: Any,
 ) -> None:
+    """Play the trials of these rows of the records."""
     objectives, size, each = count_of(dims), plan.offer_size, plan.users
-    most = max(1, min((ABREAST + each - 1) // each, last_row - first_row))
-    if plan.per_user:  # as many tiles as users and blocks
-        most = 1
-    blocks = plan.arms // size
-    means, truth = np.empty((most, plan.arms, objectives)), np.empty((most, each, objectives))
-    gaps, pareto = np.empty((most, each, plan.arms)), np.empty((most, plan.arms))
-    height = scatter_at(objectives)
-    if spread is not None:
-        height = tile_height(objectives)
-    owners = most * each if plan.per_user else most  # of tiles: the trials, or each user alone
-    arms, common = np.empty((owners * blocks, height, padded(size))), np.empty((most, common_numbers(objectives)))
-    sums = np.empty((owners * blocks * size, objectives + 2))
-    users = users_for(most, plan, spread, dims)
-    chunks = len(users.read)
-    rewards, statements = np.zeros((chunks, objectives + 1, LANES)), np.zeros((chunks, objectives, LANES))
-    room, working = np.empty((objectives, LANES)), room_for(objectives)
-    streams = np.empty((most, 4, 4), dtype=np.uint64)
-    scores, scratch = np.empty(padded(size)), np.empty(scratch_for(size, objectives))
-    reward, stated = np.empty(objectives + 1), np.empty(objectives)
-    assigned = np.empty((most, blocks), dtype=np.int64)
-    tiles, places, chosen = (
-        np.empty(most * each, dtype=np.int64),
-        np.empty(most * each, dtype=np.int64),
-        np.empty(most * each, dtype=np.int64),
-    )
-    regret, totals = np.empty((most, each)), np.empty((most, 3))
+    blocks, most = plan.arms // size, len(desk.means)
+    means, truth, gaps, pareto = desk.means, desk.truth, desk.gaps, desk.pareto
+    arms, sums, common, users = desk.arms, desk.sums, desk.common, desk.users
+    rewards, statements, streams = desk.rewards, desk.statements, desk.streams
+    assigned, tiles, places, chosen = desk.assigned, desk.tiles, desk.places, desk.chosen
+    regret, totals = desk.regret, desk.totals
 
     for base in range(first_row, last_row, most):
         trials = min(most, last_row - base)
@@ -185,6 +260,8 @@ def _run_trials(
             clear_arms(arms[tile])
         sums.fill(0.0)
         common.fill(0.0)
+        rewards.fill(0.0)
+        statements.fill(0.0)
         forget_users(users, truth, plan, spread, dims)
         regret.fill(0.0)
         totals.fill(0.0)
@@ -208,8 +285,9 @@ def _run_trials(
                 common,
                 hyperparameters,
                 streams,
-                scores,
-                scratch,
+                desk.scores,
+                desk.scratch,
+                lanes,
                 dims,
             )
             for trial in range(trials):
@@ -226,8 +304,9 @@ def _run_trials(
                 truth,
                 numbers,
                 streams,
-                reward,
-                stated,
+                desk.reward,
+                desk.stated,
+                lanes,
                 dims,
             )
             if observer is not None:
@@ -246,23 +325,23 @@ def _run_trials(
                     )
                     observer(moment, watched, plan, dims)
             if t == 1:
-                arrive(users, trials, 0, each - plan.newcomers, plan, dims)
+                arrive(users, trials, 0, each - plan.newcomers, plan, lanes, dims)
             if t == plan.arrival:
-                arrive(users, trials, each - plan.newcomers, each, plan, dims)
-            learn_users(users, trials, rewards, statements, plan, lanes, room, working, spread, dims)
+                arrive(users, trials, each - plan.newcomers, each, plan, lanes, dims)
+            learn_users(users, trials, rewards, statements, plan, lanes, desk.room, desk.working, spread, dims)
             # Every user chose from the arms as they stood at the round's start.
             for trial in range(trials):
                 pareto_regret, overall, optimal = 0.0, 0.0, 0.0
                 for n in range(present):
                     i = trial * each + n
-                    arm, chunk, lane = chosen[i], i // LANES, i % LANES
+                    arm, (chunk, lane) = chosen[i], seat(i, lanes)
                     gap = gaps[trial, n, arm]
                     regret[trial, n] += gap
                     pareto_regret += pareto[trial, arm]
                     overall += rewards[chunk, objectives, lane]
                     optimal += 1.0 if gap == 0.0 else 0.0
                     tile, own = bare(arms[tiles[i]]), bare(sums[tiles[i] * size + places[i]])
-                    values, shared = lane_of(rewards[chunk], lane), bare(common[trial])
+                    values, shared = lane_of(rewards[chunk], lane, lanes), bare(common[trial])
                     step_arm(tile, places[i], own, values, shared, spread, dims)
                 totals[trial, 0] += pareto_regret
                 totals[trial, 1] += overall
@@ -270,7 +349,7 @@ def _run_trials(
             if spread is not None:  # noqa: SIM102  # Numba drops it for a None only as it stands
                 if spread.shared and plan.kind == RIDGE and t >= due:
                     due = following_fit(t)
-                    learn_priors(users, trials, plan, spread, working, dims)
+                    learn_priors(users, trials, plan, spread, desk.working, dims)
             if t == checkpoints[place]:
                 for trial in range(trials):
                     row = base + trial
@@ -296,6 +375,11 @@ def _run_trials(
 
 def _array(axes: int, of: Any = types.float64) -> Any:
     return types.Array(of, axes, "C")
+
+
+def _desk_type() -> Any:
+    plan = TrialPlan(1, 1, 1, 1, 0, 0, 1, 0, False, False, 0.0, 0.0, 1.0, 0.0, 0.0)
+    return numba.typeof(filled(shapes_of_desk(plan, None, 1, trials=1, lanes=1), np.zeros))
 
 
 @cache
@@ -334,6 +418,7 @@ def trial_loop(objectives: int, reads_spread: bool = False, observed: bool = Fal
         indices,
         whole,
         SPREAD_TYPE if reads_spread else types.none,
+        _desk_type(),
         numba.typeof(dimensions(objectives)),
     )
-    return compile_for(_run_trials, signature)
+    return compile_for(run_trials, signature)

@@ -14,7 +14,7 @@ import numba
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import LANES, apart, around, bare, count_of, dimensions, lane_of
+from pamo.compiling import apart, around, bare, count_of, dimensions, lane_of, seat
 from pamo.policies.base import Run, pick
 from pamo.simulation.learning import PLAN_TYPE, TrialPlan
 from pamo.streams import ENVIRONMENT, POLICY, STATED
@@ -47,6 +47,7 @@ def choosing(kernel: Any) -> Any:
         streams: Any,
         scores: Floats,
         scratch: Floats,
+        lanes: Any,
         dims: Any,
     ) -> None:
         settled = plan.users - plan.newcomers
@@ -61,7 +62,8 @@ def choosing(kernel: Any) -> Any:
                 if own < 1:
                     last = first
                 for n in range(trial * plan.users + first, trial * plan.users + last):
-                    tile, user = bare(arms[tiles[n]]), lane_of(users[n // LANES], n % LANES)
+                    chunk, lane = seat(n, lanes)
+                    tile, user = bare(arms[tiles[n]]), lane_of(users[chunk], lane, lanes)
                     score(scores, plan.offer_size, own, tile, user, shared, run, dims)
                     chosen[n] = pick(scores, plan.offer_size, stream)
 
@@ -84,6 +86,7 @@ def choosing_signature(objectives: int) -> Any:
         _STREAMS,
         _floats(1),
         _floats(2),
+        _WHOLE,
         numba.typeof(dimensions(objectives)),
     )
 
@@ -106,6 +109,7 @@ def drawing(kernel: Any) -> Any:
         streams: Any,
         reward: Floats,
         stated: Floats,
+        lanes: Any,
         dims: Any,
     ) -> None:
         for trial in range(trials):
@@ -126,7 +130,7 @@ def drawing(kernel: Any) -> Any:
                     spare,
                     dims,
                 )
-                chunk, lane = place // LANES, place % LANES
+                chunk, lane = seat(place, lanes)
                 for d in range(count_of(dims)):
                     rewards[chunk, d, lane] = reward[d]
                     if plan.wants_stated:
@@ -152,5 +156,6 @@ def drawing_signature(objectives: int) -> Any:
         _STREAMS,
         _floats(1),
         _floats(1),
+        _WHOLE,
         numba.typeof(dimensions(objectives)),
     )

@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import around, count_of, inlined
+from pamo.compiling import around, count_of, inlined, row_of
 from pamo.environments.base import Environment
 from pamo.errors import InputError
 from pamo.estimators import Kind
 from pamo.policies.base import Policy, Run, Shape
-from pamo.priors import row_of
 from pamo.reading import PREFERENCE, padded
 from pamo.rows import pair, weighted_at
 from pamo.simulation.cpu import Observer, observe
