@@ -17,10 +17,10 @@ import numpy as np
 from pamo import environments, simulate
 from pamo.simulation import cuda
 
-local = cuda.LOCAL
+local, nothing = cuda.LOCAL, dict.fromkeys(cuda.LOCAL, 0)
 cases = [
     ("prucb-hp", environments.Gaussian(users=3, block_size=4, objectives=3, newcomers=1, arrival=5), local, 2),
-    ("prucb-up", environments.Bounded(users=2, block_size=3, objectives=2, protocol="rotate"), 0, 99),
+    ("prucb-up", environments.Bounded(users=2, block_size=3, objectives=2, protocol="rotate"), nothing, 99),
     ("prucb-hp-v:bias=true", environments.Gaussian(users=2, block_size=3, objectives=2, protocol="all"), local, 99),
     ("ucb-per-user", environments.conflict(preference_variance=0.1), local, 99),
 ]

@@ -24,7 +24,7 @@ from pamo.policies.registry import labels, parse
 from pamo.priors import PAPER, PLAIN, RIDGE
 from pamo.progress import Bar, Progress, scaled, unseen
 from pamo.simulation.learning import Spread, TrialPlan
-from pamo.simulation.loop import ABREAST, Records, Watched, abreast, filled, shapes_of_desk, trial_loop
+from pamo.simulation.loop import ABREAST, Records, Watched, abreast, filled, shapes_of_desk, trial_loop, zeros
 from pamo.simulation.result import PolicyResult, Result
 from pamo.simulation.rounds import choosing, drawing
 
@@ -71,9 +71,9 @@ def simulate(
     for name, value, least in (("rounds", rounds, 1), ("trials", trials, 1), ("first_trial", first_trial, 0)):
         _whole(name, value, least)
     _whole("seed", seed, 0, _MAX_SEED)
-    for name, value, known in (("device", device, DEVICES), ("precision", precision, PRECISIONS)):
-        if value not in known:
-            raise unknown_name(name, str(value), known)
+    for kind, word, known in (("device", device, DEVICES), ("precision", precision, PRECISIONS)):
+        if word not in known:
+            raise unknown_name(kind, str(word), known)
     if precision != "double" and device == "cpu":
         raise InputError(f"expected precision 'double' on the device 'cpu', got {precision!r}; 'cuda' has both")
     marks = _checkpoints(checkpoints, rounds)
@@ -244,7 +244,7 @@ class _Ready:
                 stop,
                 LANES,
                 self._spread,
-                filled(shapes, np.zeros),
+                filled(shapes, zeros),
                 dims,
             )
 

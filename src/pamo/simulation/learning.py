@@ -117,7 +117,8 @@ def shapes_of_users(
 ) -> Any:
     """Return the shapes of the tables of `Users`, for so many chunks of so many lanes."""
     kept = 1 if spread is None else chunks
-    return Users(
+    shapes: Any = Users
+    return shapes(
         read=(chunks, user_numbers(objectives), lanes),
         rows=(kept, user_width(objectives), lanes),
         stated=(chunks if plan.wants_stated else 1, stated_width(objectives), lanes),

@@ -111,14 +111,16 @@ def abreast(plan: TrialPlan, trials: int) -> int:
     return max(1, min(-(-ABREAST // plan.users), trials))
 
 
-def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, trials: int, lanes: int) -> Desk:
+def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, trials: int, lanes: int) -> Any:
     """Return the shapes of the tables of a `Desk`, for so many trials abreast and users in so many lanes."""
     users, blocks = trials * plan.users, plan.arms // plan.offer_size
     tiles, chunks = (users if plan.per_user else trials) * blocks, -(-users // lanes)
     wide = -(-plan.offer_size // lanes) * lanes
     height = scatter_at(objectives) if spread is None else tile_height(objectives)
     square = (objectives, objectives)
-    shapes: Any = Desk(
+    shapes: Any = Desk
+    rooms: Any = Room
+    return shapes(
         means=(trials, plan.arms, objectives),
         truth=(trials, plan.users, objectives),
         gaps=(trials, plan.users, plan.arms),
@@ -130,7 +132,7 @@ def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, t
         rewards=(chunks, objectives + 1, lanes),
         statements=(chunks, objectives, lanes),
         room=(objectives, lanes),
-        working=Room(square, (4, objectives), square, (user_numbers(objectives),)),  # type: ignore[arg-type]
+        working=rooms(square, (4, objectives), square, (user_numbers(objectives),)),
         streams=(trials, 4, 4),
         scores=(wide,),
         scratch=scratch_for(plan.offer_size, objectives),
@@ -143,16 +145,20 @@ def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, t
         regret=(trials, plan.users),
         totals=(trials, 3),
     )
-    return shapes
 
 
 def filled(shapes: Any, make: Any) -> Any:
-    """Return a `Desk`, or a part of it, with the table make(shape, kind) for each shape of it."""
+    """Return a `Desk`, or a part of it, with the table make(name, shape, kind) for each shape of it."""
     kinds = {"streams": np.uint64, "assigned": np.int64, "tiles": np.int64, "places": np.int64, "chosen": np.int64}
     return shapes._make(
-        filled(part, make) if hasattr(part, "_fields") else make(part, kinds.get(name, np.float64))
+        filled(part, make) if hasattr(part, "_fields") else make(name, part, kinds.get(name, np.float64))
         for name, part in zip(shapes._fields, shapes, strict=True)
     )
+
+
+def zeros(name: str, shape: tuple[int, ...], kind: Any) -> Any:
+    """Return a table for the processor to play on."""
+    return np.zeros(shape, kind)
 
 
 class Moment(NamedTuple):
@@ -379,7 +385,7 @@ def _array(axes: int, of: Any = types.float64) -> Any:
 
 def _desk_type() -> Any:
     plan = TrialPlan(1, 1, 1, 1, 0, 0, 1, 0, False, False, 0.0, 0.0, 1.0, 0.0, 0.0)
-    return numba.typeof(filled(shapes_of_desk(plan, None, 1, trials=1, lanes=1), np.zeros))
+    return numba.typeof(filled(shapes_of_desk(plan, None, 1, trials=1, lanes=1), zeros))
 
 
 @cache
