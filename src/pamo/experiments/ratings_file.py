@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pamo.arrays import Floats, Ints
 from pamo.errors import InputError, unknown_name
-from pamo.simulation.files import readable
+from pamo.tabular import readable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
