@@ -14,21 +14,18 @@ from typing import Any, ClassVar
 
 from pamo import environments, simulate
 from pamo.cli import table
-from pamo.policies import Estimate, Feedback, Kind, Policy, Shape, count_of, kernel, mark_unpulled
+from pamo.policies import Estimate, Feedback, Kind, Policy, Shape, kernel, mark_unpulled, value_of
 from pamo.streams import uniform
 
 
 @kernel
-def score(scores, offer, n, t, arms, users, run, dims):
-    """Write the score of each arm of the offer, for user n in that user's round t."""
-    if mark_unpulled(scores, offer, arms.pulls):  # an arm that nobody has pulled comes first
+def score(scores, offered, t, arms, user, common, run, dims):
+    """Write the score of each of the arms offered to a user in that user's round t."""
+    if mark_unpulled(scores, offered, arms):  # an arm that nobody has pulled comes first
         return
     explore = uniform(run.stream) < run.hyperparameters[0] / t  # ε = scale/t
-    for j in range(len(offer)):
-        scores[j] = 0.0  # all alike is a uniform pick
-        if not explore:
-            for d in range(count_of(dims)):
-                scores[j] += users.preference[n, d] * arms.reward_mean[offer[j], d]  # ĉ·r̂
+    for j in range(len(scores)):
+        scores[j] = 0.0 if explore else value_of(arms, j, user, dims)  # all alike is a uniform pick; else ĉ·r̂
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,14 +23,15 @@ import json
 import pamo
 from pamo import compiling, environments, policies, simulate
 from pamo.simulation.loop import trial_loop
+from pamo.simulation.rounds import choosing, drawing
 
 result = simulate(["prucb-hp", "ucb"], environments.Gaussian(users=2, block_size=2), rounds=20, trials=2, seed=1)
 kernels = {
-    "loop": trial_loop(3, False),  # as `simulate` asks for it: the very same object
-    "prucb-hp": policies.PrucbHp.kernel,
-    "ucb": policies.Ucb.kernel,
+    "loop": trial_loop(3, False, False),  # as `simulate` asks for it: the very same object
+    "prucb-hp": choosing(policies.PrucbHp.kernel),
+    "ucb": choosing(policies.Ucb.kernel),
     "instance": environments.Gaussian.instance,
-    "draw": environments.Gaussian.draw,
+    "draw": drawing(environments.Gaussian.draw),
 }
 counts = {
     name: [sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())]

@@ -20,7 +20,7 @@ from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, confidence_set, regress, reward_means
 from pamo.experiments import coverage as study
 from pamo.experiments.coverage import CHOICES, KINDS, Coverage, coverage, kappa_of, text_of
-from pamo.experiments.coverage_loop import Seen
+from pamo.experiments.coverage_observer import Seen
 from pamo.experiments.paper.theorems import prescribed
 from pamo.policies.base import pick
 from pamo.statistics import ArmStatistics, UserStatistics
@@ -37,7 +37,7 @@ def seen_of(environment: Bounded, rounds: int, trials: int, choice: str, **optio
     rules = study._rules(environment, 0.1, kappa_of(environment), options.pop("scale", 1.0))
     marks = np.arange(1, rounds + 1)
     return study._watch(
-        environment, rounds, trials, 3, CHOICES[choice], marks, rules, options.pop("threads", 1), lambda share: None
+        environment, rounds, trials, 3, choice, marks, rules, options.pop("threads", 1), lambda share: None
     )
 
 
@@ -146,16 +146,14 @@ def test_the_loop_sees_what_the_sums_give(environment: Bounded, choice: str) -> 
 
 def test_the_score_beside_the_bound_is_that_of_the_policy_as_it_stands() -> None:
     """The policy's fields and no copies of them; and the sums that it shares with the bound are formed its way."""
-    rules, policy = study._rules(BETA, 0.1, 1.0, 1.0), policies.PrucbHpV()
-    assert (rules.zeta, rules.xi) == (policy.reward_scale, policy.preference_scale)
-    assert (rules.prior_pulls, rules.few_pulls) == (policy.prior_pulls, policy.few_pulls)
-    estimate = policies.PrucbHpV(shared=False).estimate(objectives=3)
+    rules = study._rules(BETA, 0.1, 1.0, 1.0)
+    assert policies.PrucbHpV(shared=False) == study.POLICY
+    estimate = study.POLICY.estimate(objectives=3)
     assert (rules.ridge, rules.omega, rules.level) == (estimate.ridge, estimate.omega, estimate.first)
 
 
-def test_threads_and_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_chunks_change_nothing() -> None:
     alone = seen_of(COINS, 30, 27, "recommended")
-    monkeypatch.setattr(study, "CHUNK", 4)
     together = seen_of(COINS, 30, 27, "recommended", threads=3)
     assert all(np.array_equal(one, other) for one, other in zip(alone, together, strict=True))
 

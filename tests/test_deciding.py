@@ -16,7 +16,7 @@ from pamo import environments, policies, simulate
 from pamo.cli import main
 from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, common_to, regress, reward_scatters
-from pamo.policies import Feedback, Policy, kernel
+from pamo.policies import PULLS, Feedback, Policy, count_of, kernel, noise_at, scatter_at
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, stream_for
 from tests.replica import play
@@ -183,10 +183,10 @@ def test_the_recommended_policies_take_what_users_give() -> None:
 
 
 @kernel
-def score_by_spread(scores, offer, n, t, arms, users, run, dims):
-    for j in range(len(offer)):
-        i = offer[j]
-        scores[j] = arms.scatter[i, 0, 0] - 1000.0 * (arms.pulls[i] == 0.0) + 100.0 * users.noise[n]
+def score_by_spread(scores, offered, t, arms, user, common, run, dims):
+    noise = user[noise_at(count_of(dims))]
+    for j in range(len(scores)):
+        scores[j] = arms[scatter_at(count_of(dims)), j] - 1000.0 * (arms[PULLS, j] == 0.0) + 100.0 * noise
 
 
 @dataclass(frozen=True, kw_only=True)

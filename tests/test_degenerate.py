@@ -13,8 +13,10 @@ from pamo import Result, environments, policies, simulate
 from pamo.arrays import Floats
 from pamo.compiling import dimensions, kernel
 from pamo.environments import PROTOCOLS, Environment, Fixed
-from pamo.estimators import Estimate, Kind, preferences, ridge_gram, update_ridge
+from pamo.estimators import Estimate, Kind, preferences, ridge_gram
 from pamo.policies.base import pick
+from pamo.reading import PREFERENCE, inverse_at, step_user, user_numbers
+from pamo.rows import LEAST_SQUARE, square_of, whole
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, stream_for
 
@@ -147,30 +149,42 @@ def test_a_policy_scores_an_offer_before_anything_was_seen(name: str) -> None:
     assert len(set(scores.tolist())) == 1  # nothing speaks for any of them
 
 
+@pytest.mark.parametrize("name", ["prucb-hp", "prucb-hp-v", "prucb-up", "s-ucb", "greedy"])
+def test_arms_of_which_the_same_was_seen_tie_whatever_their_place(name: str) -> None:
+    """In an offer of 20 some arms were once scored eight at a time and the rest one by one, rounded otherwise."""
+    generator, objectives = np.random.default_rng(5), 7
+    for _ in range(100):
+        arms = ArmStatistics.zeros(arms=21, objectives=objectives)
+        users = UserStatistics.zeros(users=1, objectives=objectives)
+        arms.observe(np.zeros(9, dtype=np.int64), generator.random((9, objectives)), generator.random(9))
+        same = generator.random(objectives)
+        for arm in range(1, 21):
+            arms.observe([arm] * 2, [same, same], [0.3, 0.3])
+        rewards = generator.random((30, objectives))
+        users.observe(np.zeros(30, dtype=np.int64), rewards, generator.random(30), rewards)
+        scores = policies.scores(policies.create(name), arms=arms, users=users, offer=np.arange(1, 21))
+        assert len(set(scores.tolist())) == 1
+
+
 # ---- V⁻¹ and ĉ by rank-one updates
 
 
 @kernel
-def take_in(
-    inverse_gram: Floats, preference: Floats, rewards: Floats, overalls: Floats, omega: float, dims: Any
-) -> None:
+def take_in(user: Floats, values: Floats, omega: float, dims: Any) -> None:
     """As the trial loop takes samples in; omega 0 stands for a plain ridge."""
-    gain = np.empty(rewards.shape[1])
-    for k in range(len(rewards)):
-        square = 0.0
-        for d in range(rewards.shape[1]):
-            square += rewards[k, d] * rewards[k, d]
-        noise = square / omega if omega > 0.0 else 1.0
-        update_ridge(inverse_gram, preference, 0, rewards[k], overalls[k], noise, gain, dims)
+    room = np.empty(values.shape[1] - 1)
+    for k in range(len(values)):
+        square = square_of(values[k], values.shape[1] - 1)
+        step_user(user, values[k], square, LEAST_SQUARE, 0.0 if omega > 0.0 else 1.0, omega, room, dims)
 
 
 def by_updates(rewards: Floats, overalls: Floats, omega: float, ridge: float) -> tuple[Floats, Floats]:
     """Return V⁻¹ and ĉ after all samples; of V⁻¹ the loop keeps the lower triangle."""
     objectives = rewards.shape[1]
-    inverse, preference = np.eye(objectives)[None] / ridge, np.zeros((1, objectives))
-    take_in(inverse, preference, rewards, overalls, omega, dimensions(objectives))
-    lower = np.tril(inverse[0])
-    return lower + np.tril(lower, -1).T, preference[0]
+    user, places = np.zeros(user_numbers(objectives)), inverse_at(objectives) + whole(objectives)
+    user[np.diag(places)] = 1.0 / ridge
+    take_in(user, np.column_stack([rewards, overalls]), omega, dimensions(objectives))
+    return user[places], user[PREFERENCE : PREFERENCE + objectives]
 
 
 def by_sums(rewards: Floats, overalls: Floats, omega: float, ridge: float) -> tuple[Floats, Floats]:

@@ -30,8 +30,8 @@ from pamo.estimators import (
     reward_widths,
     ridge_gram,
 )
-from pamo.sharing import BIAS_MEAN, BIAS_RIDGE, PAPER, PLAIN
-from pamo.sharing import RIDGE as RIDGE_PLACE
+from pamo.priors import BIAS_MEAN, BIAS_RIDGE, PAPER, PLAIN
+from pamo.priors import RIDGE as RIDGE_PLACE
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, stream_for
 from tests.feedback import Feedback, arms_of, batches, users_of

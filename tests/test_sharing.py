@@ -17,7 +17,7 @@ from pamo import environments, policies, simulate
 from pamo.arrays import Floats
 from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, common_to, preferences, regress, reward_scatters
-from pamo.sharing import (
+from pamo.priors import (
     BIAS_MEAN,
     BIAS_RIDGE,
     COUNT,

@@ -129,6 +129,16 @@ def test_the_share_of_optimal_pulls_is_that_of_pulls_without_regret() -> None:
         np.testing.assert_allclose(outcome.regret[:, -1], outcome.pulls[:, 0])
 
 
+def test_newcomers_who_are_not_there_yet_are_not_counted_as_pulls() -> None:
+    environment = environments.Gaussian(users=3, block_size=1, objectives=2, newcomers=2, arrival=41)
+    outcome = simulate(["prucb-kp"], environment, rounds=50, trials=2, checkpoints=[40, 50], seed=1)["prucb-kp"]
+    # With one arm on offer every pull is optimal: 40 of one user, and then 10 of all three.
+    np.testing.assert_array_equal(outcome.optimal_share, 1.0)
+    assert outcome.pulls.sum(axis=1).tolist() == [70, 70]
+    timed = dataclasses.replace(outcome, seconds=2.0)
+    assert timed.decisions_per_second == pytest.approx(70.0)
+
+
 def test_the_preference_error_is_recorded_where_there_is_an_estimate() -> None:
     environment = environments.Gaussian(users=2, block_size=5, preference_variance=0.05)
     result = simulate(ALL, environment, rounds=500, trials=5, seed=8, checkpoints=[1, 500])

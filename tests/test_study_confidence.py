@@ -13,7 +13,6 @@ from pamo import environments, policies, simulate
 from pamo.environments import Environment
 from pamo.errors import InputError
 from pamo.estimators import confidence_set
-from pamo.experiments.paper import coverage
 from pamo.experiments.paper.confidence import STUDY
 from pamo.experiments.paper.coverage import Seen, watch
 from pamo.experiments.paper.statements import BOUND, EXPERIMENTS, LEMMA, SMALL, THEORY
@@ -107,11 +106,10 @@ def test_what_is_kept_of_a_trial_follows_from_its_rounds() -> None:
         assert (seen.last_below == np.where(seen.margin < 0, at, 0).max(axis=1)).all()
 
 
-def test_threads_and_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_chunks_change_nothing() -> None:
     policy = policies.create("prucb-hp")
     alone = seen_of(policy, NOISY, 60, 57, threads=1)
     shares: list[float] = []
-    monkeypatch.setattr(coverage, "CHUNK", 4)
     together = seen_of(policy, NOISY, 60, 57, threads=3, progress=shares.append)
     assert all(np.array_equal(one, other) for one, other in zip(alone, together, strict=True))
     assert sum(shares) == pytest.approx(1.0)

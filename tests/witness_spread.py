@@ -1,7 +1,7 @@
 """The policies that read the spread once more, slow and plain, and the prior that their users share.
 
 From full histories, in whole matrices, by the formulas in the docstrings of `pamo.policies.variance` and
-`pamo.sharing`, of which nothing is called here. A user's bias is one more coordinate of the preference, that of a
+`pamo.priors`, of which nothing is called here. A user's bias is one more coordinate of the preference, that of a
 constant 1 in the reward; in pamo it is integrated out.
 """
 

@@ -10,18 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.arrays import Floats
-from pamo.compiling import count_of, dimensions, inlined
+from pamo.compiling import dimensions, inlined
 from pamo.errors import InputError
-from pamo.sharing import (
+from pamo.priors import (
     BIAS_MEAN,
     BIAS_RIDGE,
+    NUMBERS,
     PAPER,
     PLAIN,
     Population,
-    empty_population,
     population_of,
-    solve_users,
+    read_users,
+    room_for,
+    start_population,
 )
+from pamo.reading import PREFERENCE, inverse_at, noise_at, user_numbers
+from pamo.rows import whole
 from pamo.statistics import ArmStatistics, UserStatistics
 
 # Kernels: scalar functions that the policies' kernels and the trial loop are put together from.
@@ -46,42 +50,6 @@ def radius_in_theory(
     """β_t = R·√(ω·D·log((1 + ω·t/λ)/ϑ)) + √λ (Lemma 2)."""
     inside = omega * objectives * math.log((1.0 + omega * t / ridge) / failure)
     return sub_gaussian * math.sqrt(inside) + math.sqrt(ridge)
-
-
-@inlined
-def update_ridge(
-    inverse_gram: Floats,
-    preference: Floats,
-    n: int,
-    reward: Floats,
-    overall: float,
-    noise: float,
-    gain: Floats,
-    dims: object,
-) -> float:
-    """Take one sample into user n's V⁻¹ and ĉ = V⁻¹b by a rank-one step (Alg. 1, updating lines).
-
-    V ← V + w·r·rᵀ and b ← b + w·g·r, without V or b: O(D²) in place of O(D³). noise is 1/w. Of the symmetric V⁻¹
-    only the triangle on and below the diagonal is kept. `gain` is scratch of length D. Returns what the sample adds to
-    the squares that are left over, the least of Σw(g − c·r)² and the ridge.
-    """
-    objectives = count_of(dims)
-    denominator = noise
-    residual = overall
-    for d in range(objectives):
-        along = 0.0  # of V⁻¹r
-        for e in range(objectives):
-            along += (inverse_gram[n, d, e] if e <= d else inverse_gram[n, e, d]) * reward[e]
-        gain[d] = along
-        denominator += along * reward[d]
-        residual -= preference[n, d] * reward[d]
-    scale = 1.0 / denominator
-    for d in range(objectives):
-        scaled = scale * gain[d]
-        preference[n, d] += scaled * residual
-        for e in range(d + 1):
-            inverse_gram[n, d, e] -= scaled * gain[e]
-    return float(residual * residual * scale)
 
 
 # The same, from the sums, for many arms or users at once.
@@ -169,7 +137,7 @@ class Estimate:
     weighted: whether the ridge weighs a sample by ω/‖r‖² (the paper's) or by 1. ridge: λ. omega: ω.
     first: each entry of ĉ before the user's first round.
 
-    shared: whether the ridge is towards what all users have in common (`pamo.sharing`), as strong as they are alike;
+    shared: whether the ridge is towards what all users have in common (`pamo.priors`), as strong as they are alike;
     with it, the weights are fitted unless `elasticity` says them (1 is the paper's, 0 plain), and a bias of each user's
     own may be had. centred: whether a ridge that is not shared, or not yet, is towards `first` rather than towards 0.
     non_negative: whether ĉ is held at 0 or above. All for policies that read the spread.
@@ -185,6 +153,11 @@ class Estimate:
     bias: bool = False
     elasticity: float | None = None
     non_negative: bool = False
+
+    @property
+    def level(self) -> float:
+        """What the ridge draws each entry of ĉ to before anything is shared."""
+        return self.first if self.centred or self.shared else 0.0
 
 
 NO_ESTIMATE = Estimate(kind=Kind.NONE)
@@ -261,19 +234,37 @@ def preferences(
         return np.where(count > 0, users.stated_sum / np.maximum(count, 1.0), first)
     if estimate.kind == Kind.NONE:
         return np.full(first.shape, np.nan)
-    if estimate.centred or estimate.shared or estimate.non_negative:
-        return regress(users, estimate, population)[0]
-    moments = estimate.omega * users.weighted if estimate.weighted else users.plain
-    solved = np.linalg.solve(ridge_gram(users, estimate), moments[:, 1:-1, -1:])[..., 0]
-    return np.where(users.rounds[:, None] > 0, solved, first)
+    return regress(users, estimate, population)[0]
+
+
+def prior_before(estimate: Estimate, objectives: int) -> Population:
+    """Return the prior of a ridge before anything was seen: its strength λ, what it draws to, how it weighs rounds."""
+    plain, paper = (0.0, estimate.omega) if estimate.weighted or estimate.shared else (1.0, 0.0)
+    prior = Population(mean=np.empty(objectives), numbers=np.empty(NUMBERS))
+    start_population(prior, estimate.level, float(estimate.ridge), plain, float(paper))
+    return prior
 
 
 def common_to(users: UserStatistics, estimate: Estimate) -> Population:
     """Return what these users have in common, as far as the estimate shares anything."""
     if not estimate.shared:
-        first, omega = estimate.first, estimate.omega
-        return empty_population(users.objectives, ridge=estimate.ridge, level=first, weight=omega)
+        return prior_before(estimate, users.objectives)
     return population_of(users, bias=estimate.bias, elasticity=estimate.elasticity, ridge=estimate.ridge)
+
+
+def read_ridge(users: UserStatistics, estimate: Estimate, population: Population | None = None) -> Floats:
+    """Return what a kernel reads of each user whose ĉ is a ridge, (users, …), as `pamo.reading` lays it out.
+
+    population: what users have in common, for a shared estimate; by default these users are what it is fitted to.
+    """
+    objectives = users.objectives
+    prior = common_to(users, estimate) if population is None or not estimate.shared else population
+    out = np.empty((len(users.rows), user_numbers(objectives)))
+    room, dims = room_for(objectives), dimensions(objectives)
+    read_users(out, users.rows[:, :, None], prior, estimate.non_negative, room, dims)
+    if estimate.level != estimate.first:
+        out[users.rounds == 0.0, PREFERENCE : PREFERENCE + objectives] = estimate.first
+    return out
 
 
 def regress(
@@ -286,13 +277,10 @@ def regress(
     >>> regress(users, Estimate(kind=Kind.RIDGE, shared=True))[0].round(1).tolist()  # the second is new
     [[0.9, 0.3], [0.8, 0.4]]
     """
-    count, objectives = len(users.rounds), users.objectives
-    prior = common_to(users, estimate) if population is None else population
-    center, inverse, noise = np.empty((count, objectives)), np.zeros((count, objectives, objectives)), np.empty(count)
-    solve_users(
-        center, inverse, noise, users.plain, users.weighted, prior, estimate.non_negative, dimensions(objectives)
-    )
-    return center, inverse + np.tril(inverse, -1).transpose(0, 2, 1), noise
+    objectives = users.objectives
+    read = read_ridge(users, estimate, population)
+    places = inverse_at(objectives) + whole(objectives)
+    return read[:, PREFERENCE : PREFERENCE + objectives].copy(), read[:, places], read[:, noise_at(objectives)].copy()
 
 
 def biases(users: UserStatistics, preference: npt.ArrayLike, population: Population) -> Floats:

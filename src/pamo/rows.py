@@ -86,9 +86,9 @@ def stated_width(objectives: int) -> int:
     return STATED_SUM + 2 * objectives
 
 
-def whole(objectives: int) -> Ints:
-    """Return the places in a triangle of the entries of its whole matrix, (D+2, D+2)."""
-    row, column = np.indices((objectives + 2, objectives + 2))
+def whole(size: int) -> Ints:
+    """Return the places in a triangle of the entries of its whole matrix, (size, size)."""
+    row, column = np.indices((size, size))
     return np.asarray(pair(np.maximum(row, column), np.minimum(row, column)))  # type: ignore[arg-type]  # of arrays too
 
 
@@ -143,7 +143,7 @@ def square_of(values: Floats, objectives: int) -> float:
 
 @inlined
 def observe_round(row: Floats, values: Floats, weight: float, objectives: int) -> None:
-    """Add a user's round with a reward and an overall score, both whole, so many times over (0 for a user not there)."""
+    """Add a user's round with a whole reward and an overall score, `weight` times: once, or 0 for who is not there."""
     square = square_of(values, objectives)
     row[ROUNDS] += weight
     observe(row, PLAIN, weight, values, objectives + 2)

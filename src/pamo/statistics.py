@@ -95,7 +95,7 @@ class ArmStatistics(_Sums):
     @property
     def moments(self) -> Floats:
         """(arms, D+2, D+2): Σ z·zᵀ of the pulls whose reward was complete: pulls, Σr, Σr·rᵀ, Σg. A copy."""
-        return self.rows[:, whole(self.objectives)]
+        return self.rows[:, whole(self.objectives + 2)]
 
     @property
     def pulls(self) -> Floats:
@@ -185,7 +185,7 @@ class UserStatistics(_Sums):
     @property
     def objectives(self) -> int:
         """The number of objectives, D."""
-        return (self.stated.shape[1] - STATED_SUM) // 2
+        return int(self.stated.shape[1] - STATED_SUM) // 2
 
     @property
     def rounds(self) -> Floats:
@@ -195,12 +195,12 @@ class UserStatistics(_Sums):
     @property
     def plain(self) -> Floats:
         """(users, D+2, D+2): Σ z·zᵀ of the rounds with a complete reward and an overall score. A copy."""
-        return self.rows[:, PLAIN + whole(self.objectives)]
+        return self.rows[:, PLAIN + whole(self.objectives + 2)]
 
     @property
     def weighted(self) -> Floats:
         """The same with w = 1/‖r‖² (the paper's weight; its factor ω is applied on reading). A copy."""
-        return self.rows[:, weighted_at(self.objectives) + whole(self.objectives)]
+        return self.rows[:, weighted_at(self.objectives) + whole(self.objectives + 2)]
 
     @property
     def stated_count(self) -> Floats:

@@ -138,6 +138,31 @@ def test_many_at_once_are_as_one_by_one(policy: str) -> None:
         assert [d.user for d in engine.decide_many(["u1", "nobody"])] == ["u1", "nobody"]
 
 
+def test_the_estimated_kernel_reads_the_first_of_the_hidden_ones_hyperparameters() -> None:
+    """The fast path hands the one the numbers of the other, to score without the preference bonus."""
+    shape = policies.Shape(users=1, arms=1, objectives=3, horizon=None)
+    settings: Any = {"reward_scale": 0.7, "prior_pulls": 3.0, "few_pulls": 2.0}
+    hidden = policies.PrucbHpV(**settings, preference_scale=0.9).hyperparameters(shape)
+    assert hidden[:3] == policies.PrucbUpV(**settings).hyperparameters(shape) == (0.7, 3.0, 2.0)
+
+
+@pytest.mark.parametrize("name", ["greedy", "prucb-hp-v"])
+def test_arms_that_come_first_lend_the_others_no_bonus(name: str) -> None:
+    """Greed has no bonus but for an arm that nobody has pulled."""
+    world = World(arms=3, users=1, seed=9)
+    with world.engine(policy=name) as engine:
+        world.answer(engine, engine.decide("u0", arms=["A0"]))
+        explanation = engine.explain(engine.decide("u0"))
+        assert explanation.chosen is not None
+        assert explanation.chosen.arm != "A0"
+        assert (explanation.chosen.reward_bonus, explanation.chosen.preference_bonus) == (np.inf, 0.0)
+        other = explanation.without_exploration
+        assert other is not None
+        assert other.arm == "A0"
+        if name == "greedy":
+            assert (other.reward_bonus, other.preference_bonus) == (0.0, 0.0)
+
+
 def test_there_is_room_for_every_arm_that_a_kernel_may_write_of() -> None:
     chooser = Chooser(3, stream_for(0, 0, POLICY))
     for arms in (0, 2, 50):

@@ -11,7 +11,7 @@ import pytest
 from pamo import Engine, environments, policies, simulate
 from pamo.compiling import dimensions
 from pamo.engine import prior as prior_module
-from pamo.sharing import population_of
+from pamo.priors import population_of
 from pamo.store.maintenance import verify
 from pamo.streams import ENVIRONMENT, INSTANCE, stream_for
 from tests.engine.worlds import World

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
-import sys
 from typing import Any
 
-from tqdm import tqdm
-
-from pamo.cli.options import number, whole
+from pamo.cli.options import (
+    add_command,
+    add_outputs,
+    add_problem,
+    add_seed,
+    add_whole,
+    deliver,
+    number,
+    problem_of,
+    whole,
+    wholes,
+)
+from pamo.environments import Bounded
 from pamo.errors import InputError
+from pamo.progress import Bar, scaled
 
-_BAR = "coverage: {percentage:3.0f} %|{bar}| {elapsed} gone, {remaining} left"
 _REWARDS = ("beta", "bernoulli")
 
 _HELP = """\
@@ -41,17 +48,18 @@ docs/theory/variance.md has the derivation. The exit code is 1 if a derived stat
 
 def add_coverage(commands: Any) -> None:
     """Add `pamo coverage`."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "coverage",
+        _coverage,
         help="count how often the variance-aware confidence bound holds, against how often it promises to",
-        description="Play the bounded environment, where the truth is known, and hold the variance-aware upper bound "
-        "against it for every user and arm in every round.",
-        epilog=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        about="Play the bounded environment, where the truth is known, and hold the variance-aware upper bound against "
+        "it for every user and arm in every round. Without --reward, rewards are beta and then bernoulli.",
+        examples=_HELP,
     )
-    parser.add_argument("--trials", type=whole, default=10_000, metavar="N", help="trials (default: 10000)")
-    parser.add_argument("--rounds", type=whole, default=2000, metavar="T", help="rounds of each (default: 2000)")
-    parser.add_argument("--seed", type=whole, default=1, metavar="S", help="same seed, same result (default: 1)")
+    add_whole(parser, "--trials", 10_000, "N", "trials")
+    add_whole(parser, "--rounds", 2000, "T", "rounds of each")
+    add_seed(parser)
     parser.add_argument(
         "--marks", metavar="T1,T2,…", help="rounds to look into (default: 1 %%, 10 %% and 100 %% of them)"
     )
@@ -66,48 +74,21 @@ def add_coverage(commands: Any) -> None:
         metavar="KIND",
         help="who chooses the arms: recommended (prucb-hp-v's score; default), bound, greedy or random",
     )
-    problem = parser.add_argument_group("problem (the bounded environment)")
-    problem.add_argument("--reward", metavar="KIND", help="beta or bernoulli (default: one after the other)")
-    problem.add_argument("--users", type=whole, default=2, metavar="N", help="users (default: 2)")
-    problem.add_argument("--block-size", type=whole, default=5, metavar="N", help="arms in an offer (default: 5)")
-    problem.add_argument("--objectives", type=whole, default=3, metavar="D", help="objectives (default: 3)")
-    problem.add_argument("--arms", type=whole, metavar="K", help="arms (default: users × block size)")
-    problem.add_argument("--preference", default="predefined", metavar="KIND", help="predefined (default) or random")
-    problem.add_argument("--protocol", default="random", metavar="KIND", help="random (default), rotate or all")
-    problem.add_argument("--reward-variance", type=number, default=0.01, metavar="V", help="default: 0.01")
-    problem.add_argument("--preference-variance", type=number, default=0.01, metavar="V", help="default: 0.01")
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="of stdout (default: table)")
-    parser.set_defaults(command=_coverage)
+    add_problem(parser, [Bounded], "problem (the bounded environment)")
+    add_outputs(parser)
 
 
 def _coverage(options: argparse.Namespace) -> int:
     # Imported here: the study's weight is not needed for anything else.
-    from pamo import environments
     from pamo.experiments.coverage import coverage, text_of
 
+    given = problem_of(options)
     kinds: Any = _REWARDS if options.reward is None else (options.reward,)  # Bounded says which it takes
-    settings = [
-        environments.Bounded(
-            reward=kind,
-            users=options.users,
-            block_size=options.block_size,
-            objectives=options.objectives,
-            arms=options.arms,
-            preference=options.preference,
-            protocol=options.protocol,
-            reward_variance=options.reward_variance,
-            preference_variance=options.preference_variance,
-        )
-        for kind in kinds
-    ]
+    settings = [Bounded(**given | {"reward": kind}) for kind in kinds]
     if options.threads is not None and options.threads < 1:
         raise InputError(f"expected --threads to be at least 1, got {options.threads}")
-    marks = _marks(options.marks)
-    with tqdm(total=1.0, file=sys.stderr, leave=False, bar_format=_BAR) as bar:
-
-        def advance(share: float) -> None:
-            bar.update(min(share / len(settings), 1.0 - bar.n))
-
+    marks = None if options.marks is None else wholes("--marks", options.marks, "rounds with commas")
+    with Bar("coverage") as bar:
         results = [
             coverage(
                 environment,
@@ -120,40 +101,19 @@ def _coverage(options: argparse.Namespace) -> int:
                 kappa=options.kappa,
                 scale=options.scale,
                 threads=options.threads,
-                progress=advance,
+                progress=scaled(bar.advance, 1.0 / len(settings)),
             )
             for environment in settings
         ]
-    if options.format == "json":
-        documents = [
-            {
-                "settings": found.settings,
-                "holds": found.holds,
-                "statements": list(found.statements.rows()),
-                "rounds": list(found.rounds.rows()),
-                "tightness": list(found.tightness.rows()),
-            }
-            for found in results
-        ]
-        print(json.dumps(_plain(documents), ensure_ascii=False))
-    else:
-        print("\n\n".join(text_of(found) for found in results))
+    documents = [
+        {
+            "settings": found.settings,
+            "holds": found.holds,
+            "statements": list(found.statements.rows()),
+            "rounds": list(found.rounds.rows()),
+            "tightness": list(found.tightness.rows()),
+        }
+        for found in results
+    ]
+    deliver(options, documents, "\n\n".join(text_of(found) for found in results))
     return 0 if all(found.holds for found in results) else 1
-
-
-def _marks(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"expected --marks as rounds with commas, got {text!r}") from None
-
-
-def _plain(value: Any) -> Any:
-    """Return the value as JSON has it: no NaN, no infinity."""
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

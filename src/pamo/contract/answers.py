@@ -21,15 +21,6 @@ else:
     """A number that may be infinite, and is read as such from JSON's null."""
 
 
-def finite(number: float) -> float | None:
-    """Return a number as JSON has it: infinity and NaN are null.
-
-    >>> finite(0.5), finite(math.inf), finite(math.nan)
-    (0.5, None, None)
-    """
-    return number if math.isfinite(number) else None
-
-
 # Decisions
 
 

@@ -15,13 +15,13 @@ from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_
 from pamo.contract.requests import Request
 from pamo.engine.explaining import details
 from pamo.engine.kernels import PROPENSITY, SEEN
-from pamo.engine.plans import Chooser, Plan, blank
+from pamo.engine.plans import Chooser, ReadyPolicy, blank
 from pamo.engine.prior import Prior
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.policies import Policy, recommended
 from pamo.policies.registry import parse
-from pamo.sharing import Population
+from pamo.priors import Population
 from pamo.store import Arms, DecisionMade, Store
 from pamo.streams import POLICY, stream_for
 
@@ -141,7 +141,7 @@ class Decider:
         events: dict[int, DecisionMade] = {}
         with self._lock:
             table = self._newest()
-            groups: dict[tuple[Plan, int], list[int]] = {}
+            groups: dict[tuple[ReadyPolicy, int], list[int]] = {}
             offers = [self._offer(table, one.arms) for one in requests]
             for n, one in enumerate(requests):
                 plan = self._plan(one.preference is not None, stated[n, 0] > 0.0)
@@ -177,7 +177,7 @@ class Decider:
         user: str,
         chosen: tuple[str, ...],
         row: tuple[float, ...],
-        plan: Plan,
+        plan: ReadyPolicy,
         ids: Sequence[str],
         offered: tuple[str, ...] | None,
         k: int,
@@ -203,7 +203,7 @@ class Decider:
             if self.hidden.shared:
                 self.hidden.use(prior)
 
-    def _plan(self, is_known: bool, has_stated: bool) -> Plan:
+    def _plan(self, is_known: bool, has_stated: bool) -> ReadyPolicy:
         if is_known:
             plan = self.known
             if plan.kind != Kind.KNOWN:
@@ -247,16 +247,18 @@ class Decider:
         return offer
 
 
-def _plans(policy: str | Policy, objectives: int, draws: int) -> tuple[Plan, Plan, Plan]:
+def _plans(policy: str | Policy, objectives: int, draws: int) -> tuple[ReadyPolicy, ReadyPolicy, ReadyPolicy]:
     """Return what decides where the preference is hidden, stated, or known."""
     if isinstance(policy, str) and policy == "recommended":
-        hidden, stated, known = (Plan(recommended(mode), objectives, draws) for mode in ("hidden", "stated", "known"))
+        hidden, stated, known = (
+            ReadyPolicy(recommended(mode), objectives, draws) for mode in ("hidden", "stated", "known")
+        )
         return hidden, stated, known
     if isinstance(policy, str):
         policy = parse(policy)
     if not isinstance(policy, Policy):
         raise InputError(f"expected a policy or the name of one, got {policy!r:.80}")
-    plan = Plan(policy, objectives, draws)
+    plan = ReadyPolicy(policy, objectives, draws)
     return plan, plan, plan
 
 

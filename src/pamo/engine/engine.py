@@ -33,7 +33,7 @@ from pamo.engine.front import front_of
 from pamo.errors import InputError, UnknownDecisionError
 from pamo.estimators import Estimate
 from pamo.policies import Policy
-from pamo.sharing import Population
+from pamo.priors import Population
 from pamo.store import Store, open_store
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ from pamo.arrays import Floats
 from pamo.contract.answers import Estimate, Preference, Weight
 from pamo.estimators import Estimate as Learning
 from pamo.estimators import regress, reward_means
-from pamo.sharing import COUNT, Population
+from pamo.priors import COUNT, Population
 from pamo.statistics import ArmStatistics, UserStatistics
 
 NORMAL_95 = 1.959963984540054

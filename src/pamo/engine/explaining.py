@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pamo.contract.answers import ArmScore, ExplainedDecision, Explanation, Given, finite
+from pamo.contract.answers import ArmScore, ExplainedDecision, Explanation, Given
 from pamo.contract.events import DecisionMade, Made
 from pamo.engine.kernels import (
     GREEDY,
@@ -16,6 +16,7 @@ from pamo.engine.kernels import (
     REWARD_BONUS,
     WEIGHTS,
 )
+from pamo.plain import plain
 from pamo.store import Arms
 
 
@@ -31,7 +32,7 @@ def details(row: Sequence[float], chosen: str, ids: Sequence[str], objectives: i
     kept: dict[str, Any] = {
         "preference": weights,
         "means": row[first : first + objectives],
-        "reward_bonus": finite(row[REWARD_BONUS]),
+        "reward_bonus": plain(row[REWARD_BONUS]),
         "preference_bonus": row[PREFERENCE_BONUS],
     }
     greedy = int(row[GREEDY])
@@ -39,7 +40,7 @@ def details(row: Sequence[float], chosen: str, ids: Sequence[str], objectives: i
         kept["without_exploration"] = {
             "arm": ids[greedy],
             "means": row[first + objectives : first + 2 * objectives],
-            "reward_bonus": finite(row[GREEDY_REWARD]),
+            "reward_bonus": plain(row[GREEDY_REWARD]),
             "preference_bonus": row[GREEDY_PREFERENCE],
         }
     return kept

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, dimensions, inlined, kernel
-from pamo.contract.answers import FrontArm, finite
+from pamo.contract.answers import FrontArm
 from pamo.engine.estimates import Known
 from pamo.pareto import mark_front
+from pamo.plain import plain
 from pamo.store import Arms
 
 DRAWS, FEWEST_DRAWS = 2000, 30
@@ -183,7 +184,7 @@ class Ordered:
                 table.names[i],
                 int(table.statistics.pulls[i]),
                 bool(self.on_front[i]),
-                finite(float(self.chance[i])),
+                plain(float(self.chance[i])),
                 known.estimates(i, self.names),
             )
             for i in self.rows[:limit].tolist()

@@ -1,33 +1,48 @@
-"""The compiled part of a decision: arms' and users' sums in, ranked arms and the parts of their scores out.
+"""The compiled part of a decision: arms' and users' rows in, ranked arms and the parts of their scores out.
 
 A call of compiled code costs some fifty nanoseconds for each array, and more for a tuple of them, so that what lasts
-from decision to decision lies in two flat arrays: `state`, what is known of the arms, and `work`, room for one user.
+from decision to decision lies in two flat arrays: `state`, what is known of the arms, and `work`, room for one user and
+one offer. What kernels read is derived from the rows by `pamo.reading` and `pamo.priors`, as everywhere.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import count_of, inlined, kernel
+from pamo.compiling import anywhere, count_of, inlined, kernel
 from pamo.estimators import Kind
-from pamo.policies.base import Arms, SpreadArms, SpreadUsers, Users, pick
-from pamo.sharing import Population, noise_of, solve_user, write_inverse
+from pamo.policies.base import UNSCORED, pick, scratch_for, value_of
+from pamo.priors import NUMBERS, Population, Room, read_user
+from pamo.reading import (
+    MEAN,
+    PREFERENCE,
+    PULLS,
+    WIDTH,
+    common_numbers,
+    freedom_at,
+    gather,
+    padded,
+    read_arm,
+    scatter_at,
+    tile_height,
+    user_numbers,
+)
+from pamo.rows import ROUNDS, STATED_COUNT, STATED_SUM, counts_at, scored_at, triangle
 from pamo.streams import Stream
 
 SCAN = 256
 """Arms that are looked at in each call whether or not they are on offer, so that what all arms have in common is up
 to date: at once with so many arms, within a few decisions with more."""
 
-CURSOR, STALE, TOTAL, FREEDOM, ARMS = range(5)
+CURSOR, STALE, TOTAL, COMMON = range(4)
 """Places in `state`: the next arm to look at, rows changed since the totals were last summed from scratch, feedbacks
-with an overall score, Σ(N_i − 1); from ARMS on the arms' own arrays, one after another."""
+with an overall score; from COMMON on what all arms have in common, what was seen of each, and the tile of all arms."""
 
-KIND, NON_NEGATIVE, FIRST, HAS_FIRST, DRAWS, MEAN = range(6)
-"""Places in `numbers`: how ĉ is formed; from MEAN on the prior's mean and numbers, then the hyperparameters."""
+KIND, NON_NEGATIVE, FIRST, HAS_FIRST, DRAWS, PRIOR = range(6)
+"""Places in `numbers`: how ĉ is formed; from PRIOR on the prior's mean and numbers, then the hyperparameters."""
 
 PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_PREFERENCE, WEIGHTS = range(8)
 """Places in a row of `out`; from WEIGHTS on ĉ, then r̂ of the chosen arm, then that of the arm of the highest value."""
@@ -35,175 +50,162 @@ PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_
 _RIDGE, _STATED, _KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
 
 
+@anywhere
+def hyperparameters_at(objectives: int) -> int:
+    """Return where the hyperparameters begin in `numbers`."""
+    return PRIOR + objectives + NUMBERS
+
+
+@anywhere
+def seen_at(objectives: int) -> int:
+    """Return where in `state` the counts begin that were seen of each arm."""
+    return COMMON + common_numbers(objectives)
+
+
+@anywhere
 def state_size(arms: int, objectives: int) -> int:
     """Return the length of `state`."""
-    return ARMS + 6 * arms + arms * objectives + (arms + 1) * objectives**2
+    return seen_at(objectives) + 2 * arms + tile_height(objectives) * padded(arms)
 
 
-def work_size(objectives: int) -> int:
-    """Return the length of `work`."""
-    return 2 * (objectives + 2) ** 2 + 3 * objectives**2 + 4 * objectives + 3
+@anywhere
+def work_size(arms: int, objectives: int) -> int:
+    """Return the length of `work`: a user, the same without doubt, room to estimate, room to score, a tile."""
+    lines, length = scratch_for(arms, objectives)
+    estimating = 2 * objectives**2 + 4 * objectives + user_numbers(objectives)
+    return 2 * user_numbers(objectives) + estimating + lines * length + tile_height(objectives) * padded(arms)
 
 
+@anywhere
 def out_width(objectives: int) -> int:
     """Return the numbers in a row of `out`."""
     return WEIGHTS + 3 * objectives
 
 
-@inlined
+@anywhere
 def arm_views(state: Floats, arms: int, objectives: int) -> Any:
-    """Return views of `state`: feedback counts seen, pulls with an overall score, overall means, and the arms."""
-    at = ARMS
-    means = at + 6 * arms
-    scatter = means + arms * objectives
+    """Return views of `state`: what arms have in common, feedbacks and overall scores seen of each, their tile."""
+    seen = seen_at(objectives)
     return (
-        state[at : at + arms],
-        state[at + arms : at + 2 * arms],
-        state[at + 2 * arms : at + 3 * arms],
-        SpreadArms(
-            state[at + 3 * arms : at + 4 * arms],
-            state[at + 4 * arms : at + 5 * arms],
-            state[at + 5 * arms : means],
-            state[means:scatter].reshape((arms, objectives)),
-            state[scatter:].reshape((arms + 1, objectives, objectives)),
-            state[FREEDOM : FREEDOM + 1],
+        state[COMMON:seen],
+        state[seen : seen + arms],
+        state[seen + arms : seen + 2 * arms],
+        state[seen + 2 * arms :].reshape((tile_height(objectives), padded(arms))),
+    )
+
+
+@anywhere
+def user_views(work: Floats, objectives: int) -> Any:
+    """Return (the user, the same without doubt about ĉ, room to estimate) as views of `work`."""
+    user, square = user_numbers(objectives), objectives**2
+    root = 2 * user
+    lines = root + square
+    curve = lines + 4 * objectives
+    return (
+        work[:user],
+        work[user:root],
+        Room(
+            work[root:lines].reshape((objectives, objectives)),
+            work[lines:curve].reshape((4, objectives)),
+            work[curve : curve + square].reshape((objectives, objectives)),
+            work[curve + square : curve + square + user],
         ),
     )
 
 
-@inlined
-def user_views(work: Floats, objectives: int) -> Any:
-    """Return (plain moments, weighted moments, R, room, the user, the same user without doubt) as views of `work`."""
-    side, square = (objectives + 2) ** 2, objectives**2
-    root = 2 * side
-    room = root + square
-    preference = room + 3 * objectives
-    inverse = preference + objectives
-    sure = inverse + square
-    shape = (1, objectives, objectives)
-    weights = work[preference:inverse].reshape((1, objectives))
+@anywhere
+def offer_views(work: Floats, arms: int, offered: int, objectives: int) -> Any:
+    """Return (room to score, the tile of an offer) as views of `work`."""
+    lines, length = scratch_for(arms, objectives)
+    first = 3 * user_numbers(objectives) + 2 * objectives**2 + 4 * objectives
+    tile = first + lines * length
+    height, width = tile_height(objectives), padded(offered)
     return (
-        work[:side].reshape((1, objectives + 2, objectives + 2)),
-        work[side:root].reshape((1, objectives + 2, objectives + 2)),
-        work[root:room].reshape((objectives, objectives)),
-        work[room:preference].reshape((3, objectives)),
-        SpreadUsers(weights, work[inverse:sure].reshape(shape), work[sure + square : sure + square + 1]),
-        SpreadUsers(weights, work[sure : sure + square].reshape(shape), work[sure + square + 1 : sure + square + 2]),
+        work[first:tile].reshape((lines, length)),
+        work[tile : tile + height * width].reshape((height, width)),
     )
 
 
 @inlined
-def look_at(
-    state: Floats,
-    views: Any,
-    i: int,
-    moments: Floats,
-    overall_pulls: Floats,
-    counts: Floats,
-    sums: Floats,
-    dims: Any,
-) -> None:
-    """Work one arm out anew if its sums have changed: each feedback with a reward adds to the counts."""
-    objectives, arms = count_of(dims), len(counts)
-    seen, scored, overall_mean, spread = views
-    count = 0.0
+def look_at(state: Floats, views: Any, i: int, row: Floats, dims: Any) -> None:
+    """Work one arm out anew if its row has changed: each feedback with a reward adds to the counts."""
+    objectives = count_of(dims)
+    common, seen, scored, arms = views
+    counts, count = counts_at(objectives), 0.0
     for d in range(objectives):
-        count += counts[i, d]
+        count += row[counts + d]
     if count == seen[i]:
         return
     seen[i] = count
     state[STALE] += 1.0
-    pulls = moments[i, 0, 0]
-    state[FREEDOM] += max(pulls - 1.0, 0.0) - max(spread.pulls[i] - 1.0, 0.0)
-    state[TOTAL] += overall_pulls[i] - scored[i]
-    least = max(pulls, 1.0)
-    scored[i] = overall_pulls[i]
-    spread.pulls[i] = pulls
-    spread.width[i] = 1.0 / math.sqrt(least)
-    spread.log_pulls[i] = math.log(least)
-    overall_mean[i] = moments[i, 0, objectives + 1] / max(overall_pulls[i], 1.0)
-    for d in range(objectives):
-        spread.reward_mean[i, d] = sums[i, d] / max(counts[i, d], 1.0)
-        for e in range(d + 1):
-            entry = moments[i, d + 1, e + 1] - moments[i, d + 1, 0] * moments[i, e + 1, 0] / least
-            spread.scatter[arms, d, e] += entry - spread.scatter[i, d, e]
-            spread.scatter[i, d, e] = entry
+    state[TOTAL] += row[scored_at(objectives)] - scored[i]
+    scored[i] = row[scored_at(objectives)]
+    read_arm(arms, i, row, common, dims)
 
 
 @inlined
-def refresh(
-    state: Floats,
-    views: Any,
-    moments: Floats,
-    overall_pulls: Floats,
-    counts: Floats,
-    sums: Floats,
-    offers: Ints,
-    dims: Any,
-) -> None:
-    """Bring `state` up to the arms' sums: the arms on offer, and up to SCAN of all in turn."""
-    objectives, arms = count_of(dims), len(counts)
-    if arms > SCAN:
+def refresh(state: Floats, views: Any, rows: Floats, offers: Ints, dims: Any) -> None:
+    """Bring `state` up to the arms' rows: the arms on offer, and up to SCAN of all in turn."""
+    count = len(rows)
+    if count > SCAN:
         for j in range(len(offers)):
-            look_at(state, views, offers[j], moments, overall_pulls, counts, sums, dims)
+            look_at(state, views, offers[j], rows[offers[j]], dims)
     i = int(state[CURSOR])
-    for _ in range(min(arms, SCAN)):
-        look_at(state, views, i, moments, overall_pulls, counts, sums, dims)
-        i = i + 1 if i + 1 < arms else 0
+    for _ in range(min(count, SCAN)):
+        look_at(state, views, i, rows[i], dims)
+        i = i + 1 if i + 1 < count else 0
     state[CURSOR] = i
-    if state[STALE] >= arms:  # adding up differences drifts, so that the totals are summed anew now and then
-        spread = views[3]
-        state[STALE], state[FREEDOM] = 0.0, 0.0
-        for d in range(objectives):
-            for e in range(d + 1):
-                spread.scatter[arms, d, e] = 0.0
-        for row in range(arms):
-            state[FREEDOM] += max(spread.pulls[row] - 1.0, 0.0)
-            for d in range(objectives):
-                for e in range(d + 1):
-                    spread.scatter[arms, d, e] += spread.scatter[row, d, e]
+    if state[STALE] >= count:  # adding up differences drifts, so that the totals are summed anew now and then
+        common, _, _, arms = views
+        state[STALE] = 0.0
+        common.fill(0.0)
+        scatter = scatter_at(count_of(dims))
+        for arm in range(count):
+            common[freedom_at(count_of(dims))] += max(arms[PULLS, arm] - 1.0, 0.0)
+            for place in range(triangle(count_of(dims))):
+                common[place] += arms[scatter + place, arm]
 
 
 @inlined
-def read_user(sums: Floats, stated: Floats, known: Floats, n: int, numbers: Floats, views: Any, dims: Any) -> int:
-    """Write ĉ, V⁻¹ and σ̂² of row n into the views of `work`, and return the user's round t."""
-    objectives = count_of(dims)
-    plain, weighted, root, room, users, _ = views
-    kind = int(numbers[KIND])
+def look_up(row: Floats, stated: Floats, known: Floats, numbers: Floats, work: Floats, dims: Any) -> int:
+    """Write what is read of a user into `work`, from the user's rows, and return the user's round t."""
+    objectives, kind = count_of(dims), int(numbers[KIND])
+    user, sure, room = user_views(work, objectives)
     for d in range(objectives):
-        users.preference[0, d] = np.nan
+        user[PREFERENCE + d] = np.nan
     if kind == _KNOWN:
         for d in range(objectives):
-            users.preference[0, d] = known[n, d]
+            user[PREFERENCE + d] = known[d]
     elif kind == _STATED:
+        count = stated[STATED_COUNT]
         for d in range(objectives):
-            users.preference[0, d] = stated[n, 1 + d] / stated[n, 0] if stated[n, 0] > 0.0 else numbers[FIRST]
+            user[PREFERENCE + d] = stated[STATED_SUM + d] / count if count > 0.0 else numbers[FIRST]
     elif kind == _RIDGE:
-        half = (objectives + 2) * (objectives + 3) // 2
-        at = 1
-        for i in range(objectives + 2):
-            for j in range(i + 1):
-                plain[0, i, j] = sums[n, at]
-                weighted[0, i, j] = sums[n, at + half]
-                at += 1
-        prior = Population(numbers[MEAN : MEAN + objectives], numbers[MEAN + objectives : MEAN + objectives + 8])
-        squares = solve_user(
-            users.preference, 0, root, plain, weighted, 0, prior, numbers[NON_NEGATIVE] > 0.0, room, dims
-        )
-        write_inverse(users.inverse_gram, 0, root, dims)
-        users.noise[0] = noise_of(squares, plain[0, 0, 0], prior)
-        if numbers[HAS_FIRST] > 0.0 and sums[n, 0] == 0.0:
+        numbers_at = PRIOR + objectives
+        prior = Population(numbers[PRIOR:numbers_at], numbers[numbers_at : numbers_at + NUMBERS])
+        read_user(user, row, prior, numbers[NON_NEGATIVE] > 0.0, room, dims)
+        if numbers[HAS_FIRST] > 0.0 and row[ROUNDS] == 0.0:
             for d in range(objectives):
-                users.preference[0, d] = numbers[FIRST]
-    return int(sums[n, 0]) + 1
+                user[PREFERENCE + d] = numbers[FIRST]
+    for d in range(objectives):
+        sure[PREFERENCE + d] = user[PREFERENCE + d]
+    return int(row[ROUNDS]) + 1
 
 
 @inlined
-def _value(arms: SpreadArms, i: int, users: SpreadUsers, dims: Any) -> float:
-    total = 0.0
-    for d in range(count_of(dims)):
-        total += users.preference[0, d] * arms.reward_mean[i, d]
-    return total
+def offer_tile(views: Any, work: Floats, arms: int, offer: Ints, dims: Any) -> Any:
+    """Return the tile of an offer: that of all arms where all are on offer, else gathered from it."""
+    everything, whole = views[3], len(offer) == arms
+    for j in range(len(offer)):
+        whole = whole and offer[j] == j
+    if whole:
+        return everything
+    _, tile = offer_views(work, arms, len(offer), count_of(dims))
+    gather(tile, everything, offer)
+    for number in range(len(tile)):
+        for j in range(len(offer), tile.shape[1]):
+            tile[number, j] = 1.0 if number == WIDTH else 0.0
+    return tile
 
 
 @kernel
@@ -222,50 +224,52 @@ def chance(scores: Floats, count: int, place: int) -> float:
 def write(
     out: Floats,
     picks: Ints,
-    n: int,
     offer: Ints,
-    arms: SpreadArms,
-    users: SpreadUsers,
+    arms: Floats,
+    user: Floats,
     scores: Floats,
-    state: Floats,
+    total: float,
     stream: Stream,
     dims: Any,
-) -> None:
-    """Rank the offer by its scores, and write what makes up those of the first and of the arm of the highest value.
+) -> int:
+    """Rank the offer by its scores, write what makes up those of the first and of the arm of the highest value.
 
-    scores: a row with the scores, one with those without the preference bonus, and one to work in.
+    out, picks: of one decision. arms: the offer's tile. scores: a row with the scores, one with those without the
+    preference bonus, and one to work in. total: feedbacks with an overall score. Returns the place of the first.
     """
     objectives, count = count_of(dims), len(offer)
     for j in range(count):
         scores[2, j] = scores[0, j]
     first = 0
-    for place in range(picks.shape[1]):
+    for place in range(len(picks)):
         j = pick(scores[2], count, stream)
         if place == 0:
             first = j
-            out[n, PROPENSITY] = chance(scores[0], count, j)
-        picks[n, place] = offer[j]
+            out[PROPENSITY] = chance(scores[0], count, j)
+        picks[place] = offer[j]
         scores[2, j] = -np.inf
     greedy, highest = -1, -np.inf
     for j in range(count):
-        value = _value(arms, offer[j], users, dims)
-        if arms.pulls[offer[j]] > 0.0 and (value > highest or (value == highest and j == first)):
+        value = value_of(arms, j, user, dims)
+        if arms[PULLS, j] > 0.0 and (value > highest or (value == highest and j == first)):
             greedy, highest = j, value
-    out[n, SEEN], out[n, GREEDY] = state[TOTAL], -1.0
+    out[SEEN], out[GREEDY] = total, -1.0
     last = first if greedy < 0 else greedy
     if greedy >= 0:
-        out[n, GREEDY] = offer[greedy]
+        out[GREEDY] = offer[greedy]
     for side in range(2):
         j = first if side == 0 else last
-        i = offer[j]
-        if arms.pulls[i] == 0.0 and np.isinf(scores[0, j]):
-            out[n, REWARD_BONUS + 2 * side], out[n, PREFERENCE_BONUS + 2 * side] = np.inf, 0.0
-        else:
-            out[n, REWARD_BONUS + 2 * side] = scores[1, j] - _value(arms, i, users, dims)
-            out[n, PREFERENCE_BONUS + 2 * side] = scores[0, j] - scores[1, j]
+        reward_bonus, preference_bonus = 0.0, 0.0
+        if scores[0, j] == np.inf:  # it comes first
+            reward_bonus = np.inf
+        elif scores[0, j] > UNSCORED:
+            reward_bonus = scores[1, j] - value_of(arms, j, user, dims)
+            preference_bonus = scores[0, j] - scores[1, j]
+        out[REWARD_BONUS + 2 * side], out[PREFERENCE_BONUS + 2 * side] = reward_bonus, preference_bonus
         for d in range(objectives):
-            out[n, WEIGHTS + (1 + side) * objectives + d] = arms.reward_mean[i, d]
-            out[n, WEIGHTS + d] = users.preference[0, d]
+            out[WEIGHTS + (1 + side) * objectives + d] = arms[MEAN + d, j]
+            out[WEIGHTS + d] = user[PREFERENCE + d]
+    return first
 
 
 @kernel
@@ -273,56 +277,31 @@ def prepare(
     sums: Floats,
     stated: Floats,
     known: Floats,
-    offers: Ints,
+    offer: Ints,
     state: Floats,
-    moments: Floats,
-    overall_pulls: Floats,
-    counts: Floats,
-    rewards: Floats,
+    rows: Floats,
     numbers: Floats,
     work: Floats,
     dims: Any,
-) -> int:
-    """Do what comes before a policy's kernel, for one user, and return the user's round t."""
-    views = arm_views(state, len(counts), count_of(dims))
-    refresh(state, views, moments, overall_pulls, counts, rewards, offers, dims)
-    return int(read_user(sums, stated, known, 0, numbers, user_views(work, count_of(dims)), dims))
+) -> tuple[int, Floats]:
+    """Do what comes before a policy's kernel, for one user: return the user's round t and the offer's tile."""
+    views = arm_views(state, len(rows), count_of(dims))
+    refresh(state, views, rows, offer, dims)
+    t = look_up(sums, stated, known, numbers, work, dims)
+    return t, offer_tile(views, work, len(rows), offer, dims)
 
 
 @kernel
 def finish(
     out: Floats,
     picks: Ints,
-    n: int,
     offer: Ints,
+    tile: Floats,
+    user: Floats,
+    scores: Floats,
     state: Floats,
     stream: Stream,
-    scores: Floats,
-    work: Floats,
-    arms: int,
     dims: Any,
-) -> None:
-    """Do what comes after it."""
-    _, _, _, spread = arm_views(state, arms, count_of(dims))
-    _, _, _, _, users, _ = user_views(work, count_of(dims))
-    write(out, picks, n, offer, spread, users, scores, state, stream, dims)
-
-
-def plain_views(state: Floats, work: Floats, arms: int, objectives: int) -> tuple[Arms, Users, Users]:
-    """Return what a kernel that does not read the spread is given: the arms, the user, and the user without doubt."""
-    _, _, overall_mean, spread = arm_views.py_func(state, arms, objectives)
-    *_, users, sure = user_views.py_func(work, objectives)
-    none = np.zeros((1, 1))
-    return (
-        Arms(spread.pulls, spread.width, spread.reward_mean, overall_mean),
-        Users(users.preference, users.inverse_gram, none, none),
-        Users(sure.preference, sure.inverse_gram, none, none),
-    )
-
-
-def spread_views(
-    state: Floats, work: Floats, arms: int, objectives: int
-) -> tuple[SpreadArms, SpreadUsers, SpreadUsers]:
-    """Return the same for a kernel that does."""
-    *_, users, sure = user_views.py_func(work, objectives)
-    return arm_views.py_func(state, arms, objectives)[3], users, sure
+) -> int:
+    """Do what comes after it: return the place of the first pick."""
+    return int(write(out, picks, offer, tile, user, scores, state[TOTAL], stream, dims))

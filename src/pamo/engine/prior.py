@@ -7,7 +7,7 @@ from collections.abc import Callable
 from zlib import crc32
 
 from pamo.estimators import Estimate, common_to
-from pamo.sharing import Population, empty_population
+from pamo.priors import Population, empty_population
 from pamo.store import Store
 
 SAMPLE = 4096

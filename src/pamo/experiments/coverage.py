@@ -7,27 +7,24 @@ in every round; beside it the paper's bound, and the recommended policy's score 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pamo.compiling import dimensions
 from pamo.environments import Bounded
-from pamo.environments.protocols import PROTOCOLS
 from pamo.errors import InputError, unknown_name
-from pamo.experiments.coverage_loop import BOUND, GREEDY, RANDOM, RECOMMENDED, Plan, Rules, Seen, watching_loop
-from pamo.experiments.paper.theorems import wilson
+from pamo.experiments.coverage_observer import ByBound, ByChance, Rules, Seen, look, notes_width, seen_in
+from pamo.experiments.paper.theorems import prescribed, wilson
 from pamo.experiments.tables import Table
-from pamo.policies import PrucbHpV
+from pamo.policies import Greedy, Policy, PrucbHpV, Shape
+from pamo.simulation.cpu import Observer, observe
 from pamo.theory import HiddenSettings
 from pamo.theory.variance import ELLIPSOID, RESIDUALS, most_noise, prior_bias
 
-CHOICES = {"recommended": RECOMMENDED, "bound": BOUND, "greedy": GREEDY, "random": RANDOM}
+CHOICES = ("recommended", "bound", "greedy", "random")
 """Who chooses the arms: the recommended policy's score, the hidden bound itself, ĉ·r̂ alone, or chance."""
 KINDS = ("hidden", "stated", "known", "paper", "smaller")
 """The bounds, in the loop's order."""
@@ -35,8 +32,6 @@ POLICY = PrucbHpV(shared=False)
 """Whose score "smaller" is: the recommended policy, with a prior fixed beforehand as the derivation has it."""
 DELTA = 1.0
 """‖c‖₁ ≤ 1 in the bounded environment."""
-CHUNK = 20
-"""Trials that a thread takes at a time: few enough for a bar that moves and for an interrupt that is heeded."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +117,7 @@ def coverage(
     if not directional >= 1:
         raise InputError(f"expected kappa ≥ 1, got {kappa}")
     rules = _rules(environment, failure, directional, scale)
-    seen = _watch(environment, rounds, trials, seed, CHOICES[choice], noted, rules, threads, progress)
+    seen = _watch(environment, rounds, trials, seed, choice, noted, rules, threads, progress)
     return Coverage(
         settings={
             "environment": environment.settings,
@@ -167,13 +162,10 @@ def _rules(environment: Bounded, failure: float, kappa: float, scale: float) -> 
         omega=paper.omega,
         bias=float(prior_bias(DELTA, paper.ridge, np.zeros(environment.objectives))[0]),
         most_noise=most_noise(DELTA, paper.omega),
-        alpha=paper.alpha,
-        level=POLICY.estimate(environment.objectives).first,
-        zeta=POLICY.reward_scale,
-        prior_pulls=POLICY.prior_pulls,
-        few_pulls=POLICY.few_pulls,
-        xi=POLICY.preference_scale,
         scale=float(scale),
+        users=float(environment.users),
+        pairs=float(environment.users * environment.arm_count),
+        level=POLICY.estimate(environment.objectives).first,
     )
 
 
@@ -182,43 +174,36 @@ def _watch(
     rounds: int,
     trials: int,
     seed: int,
-    choice: int,
+    choice: str,
     marks: npt.NDArray[np.int64],
     rules: Rules,
     threads: int | None,
     progress: Callable[[float], None],
 ) -> Seen:
-    objectives, arms, users = environment.objectives, environment.arm_count, environment.users
-    paper = _paper(environment, rules.failure)
-    radii = np.array([paper.beta(t) for t in range(1, rounds + 1)])
-    plan = Plan(rounds, users, arms, environment.offer_size, PROTOCOLS[environment.protocol], choice)
-    seen = Seen(
-        worst=np.empty((trials, len(KINDS))),
-        used=np.empty((trials, len(KINDS))),
-        worst_radius=np.empty(trials),
-        worst_noise=np.empty(trials),
-        failed=np.empty((trials, len(marks), len(KINDS)), dtype=np.int64),
-        bonus=np.empty((trials, len(marks), 2, len(KINDS))),
-        error=np.empty((trials, len(marks), 2, len(KINDS))),
+    shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
+    paper = prescribed(_paper(environment, rules.failure)).hyperparameters(shape)
+    policy = POLICY.hyperparameters(shape)
+    half_width = float(environment.numbers()[1])
+    numbers = [*rules, len(paper), len(policy), len(marks), *paper, *policy, *marks, half_width]
+    observer = Observer(kernel=look, numbers=np.array(numbers, dtype=np.float64), width=notes_width(len(marks)), room=1)
+    chooser: dict[str, Policy] = {
+        "recommended": POLICY,
+        "bound": ByBound(rules),
+        "greedy": Greedy(ridge=rules.ridge, omega=rules.omega),
+        "random": ByChance(),
+    }
+    notes, _ = observe(
+        chooser[choice],
+        environment,
+        observer,
+        rounds=rounds,
+        trials=trials,
+        seed=seed,
+        stated=True,
+        threads=threads,
+        progress=progress,
     )
-    loop, numbers, dims = watching_loop(objectives), environment.numbers(), dimensions(objectives)
-    kernels = type(environment).instance, type(environment).draw
-
-    def work(first: int) -> int:
-        last = min(first + CHUNK, trials)
-        loop(*kernels, np.uint64(seed), first, last, plan, rules, numbers, radii, marks, seen, dims)
-        return last - first
-
-    workers = threads or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
-    with ThreadPoolExecutor(workers) as pool:
-        parts = [pool.submit(work, first) for first in range(0, trials, CHUNK)]
-        try:
-            for part in as_completed(parts):
-                progress(part.result() / trials)
-        except BaseException:  # an interrupt waits for the chunks in hand, and for no others
-            pool.shutdown(cancel_futures=True)
-            raise
-    return seen
+    return seen_in(notes, len(marks))
 
 
 def _statements(seen: Seen, failure: float, scale: float) -> Table:

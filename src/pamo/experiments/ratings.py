@@ -20,8 +20,8 @@ from pamo.estimators import Estimate, Kind, biases, common_to, preferences
 from pamo.experiments.figures import label, legend_above, panels
 from pamo.experiments.ratings_file import Ratings
 from pamo.experiments.tables import Table
+from pamo.priors import BIAS_RIDGE, NOISE, PLAIN, RIDGE, Population
 from pamo.progress import Progress, unseen
-from pamo.sharing import BIAS_RIDGE, NOISE, PLAIN, RIDGE, Population
 from pamo.simulation import Summary, summarize
 from pamo.simulation.plot import AMBER, BLACK, BLUE, DASHED, DOTTED, GREEN, GREY, MIXED, VERMILION, Style, draw_line
 from pamo.statistics import UserStatistics

@@ -2,7 +2,7 @@
 
 from pamo.compiling import count_of, kernel
 from pamo.estimators import Estimate, Kind
-from pamo.policies.base import Arms, Feedback, Policy, Run, Shape, SpreadArms, SpreadUsers, Users, mark_unpulled
+from pamo.policies.base import Feedback, Policy, Run, Shape, mark_unpulled, value_of
 from pamo.policies.deciding import propensities, scores
 from pamo.policies.fronts import ParetoTs, ParetoUcb
 from pamo.policies.indices import Moss, SMoss, SUcb, Ucb, UcbPerUser
@@ -10,11 +10,29 @@ from pamo.policies.linear import Greedy, Oful
 from pamo.policies.prucb import PrucbHp, PrucbKp, PrucbUp
 from pamo.policies.registry import RECOMMENDED, REGISTRY, available, create, labels, parse, recommended
 from pamo.policies.variance import Prts, PrucbHpV, PrucbKpV, PrucbUpV
+from pamo.reading import (
+    LOG_PULLS,
+    MEAN,
+    OVERALL,
+    PREFERENCE,
+    PULLS,
+    WIDTH,
+    freedom_at,
+    inverse_at,
+    noise_at,
+    scatter_at,
+)
+from pamo.rows import pair
 
 __all__ = [
+    "LOG_PULLS",
+    "MEAN",
+    "OVERALL",
+    "PREFERENCE",
+    "PULLS",
     "RECOMMENDED",
     "REGISTRY",
-    "Arms",
+    "WIDTH",
     "Estimate",
     "Feedback",
     "Greedy",
@@ -35,19 +53,22 @@ __all__ = [
     "SMoss",
     "SUcb",
     "Shape",
-    "SpreadArms",
-    "SpreadUsers",
     "Ucb",
     "UcbPerUser",
-    "Users",
     "available",
     "count_of",
     "create",
+    "freedom_at",
+    "inverse_at",
     "kernel",
     "labels",
     "mark_unpulled",
+    "noise_at",
+    "pair",
     "parse",
     "propensities",
     "recommended",
+    "scatter_at",
     "scores",
+    "value_of",
 ]

@@ -2,11 +2,15 @@
 
 The kernel's signature is one for all policies, so that the compiled trial loop can be handed any of them:
 
-    kernel(scores, offer, n, t, arms, users, run, dims)
+    kernel(scores, offered, t, arms, user, common, run, dims)
 
-It writes `scores[j]` for the arm `offer[j]`, for user `n` in that user's round `t`. The arm of the highest score is
-pulled, one of them uniformly at random where several are the highest. So a policy that picks uniformly from a set
-writes 1 and 0, and one that must pull an arm first writes infinity.
+It writes `scores[j]` for the j-th of the `offered` arms, for a user in that user's round `t`. What is known of the arms
+on offer is `arms[NUMBER, j]`, of the user `user[NUMBER]`, of all arms together `common[NUMBER]`; `pamo.reading` names
+the numbers. The arm of the highest score is pulled, one of them uniformly at random where several are the highest. So a
+policy that picks uniformly from a set writes 1 and 0, and one that must pull an arm first writes infinity.
+
+`scores` and `arms` are padded with arms that nobody has pulled: a loop over `len(scores)` scores them as well, to no
+effect, and is compiled for several arms at a time; one that draws, or counts arms, goes over `offered`.
 """
 
 from __future__ import annotations
@@ -16,17 +20,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
-import numba
-from numba import types
+import numpy as np
 
-from pamo.arrays import Floats, Ints
-from pamo.compiling import dimensions, inlined
+from pamo.arrays import Floats
+from pamo.compiling import anywhere, count_of, inlined
 from pamo.errors import InputError
 from pamo.estimators import NO_ESTIMATE, Estimate
+from pamo.reading import MEAN, PREFERENCE, PULLS, padded
 from pamo.streams import Stream, below
+
+UNSCORED = -1.7e308
+"""The score of an arm that another comes before, of which it says nothing else."""
 
 
 class Feedback(StrEnum):
@@ -38,60 +44,6 @@ class Feedback(StrEnum):
     TRUE = "true preference"
 
 
-class Arms(NamedTuple):
-    """What is known of the arms from all users, as a kernel sees it."""
-
-    pulls: Floats
-    """N_i, (arms,)."""
-    width: Floats
-    """1/√max(N_i, 1), (arms,): the width of a mean of so many pulls."""
-    reward_mean: Floats
-    """r̂_i, (arms, D); 0 before the first pull."""
-    overall_mean: Floats
-    """ḡ_i, (arms,); 0 before the first pull."""
-
-
-class SpreadArms(NamedTuple):
-    """What is known of the arms from all users, for a kernel that reads how much rewards vary."""
-
-    pulls: Floats
-    """N_i, (arms,)."""
-    width: Floats
-    """1/√max(N_i, 1), (arms,)."""
-    log_pulls: Floats
-    """log max(N_i, 1), (arms,)."""
-    reward_mean: Floats
-    """r̂_i, (arms, D); 0 before the first pull."""
-    scatter: Floats
-    """Σ(r − r̂)(r − r̂)ᵀ of each arm and, in a last row, of all together, (arms + 1, D, D): on and below the diagonal."""
-    freedom: Floats
-    """Σ(N_i − 1) over the arms that were pulled, (1,)."""
-
-
-class Users(NamedTuple):
-    """What is known of the users, as a kernel sees it: row n is the user to decide for."""
-
-    preference: Floats
-    """ĉ^n, (users, D), formed as the policy's `estimate` says."""
-    inverse_gram: Floats
-    """(V^n)⁻¹, (users, D, D), where `estimate` is a ridge: only on and below the diagonal, d ≥ e."""
-    pulls: Floats
-    """Each user's own pulls, (users, arms), where the policy is `per_user`; otherwise (1, 1)."""
-    overall_mean: Floats
-    """Each user's own ḡ, likewise."""
-
-
-class SpreadUsers(NamedTuple):
-    """What is known of the users, for a kernel that reads how much rewards vary."""
-
-    preference: Floats
-    """ĉ^n, (users, D)."""
-    inverse_gram: Floats
-    """(V^n)⁻¹, (users, D, D), where `estimate` is a ridge: only on and below the diagonal, d ≥ e."""
-    noise: Floats
-    """σ̂², (users,): the variance of the regression's noise."""
-
-
 class Run(NamedTuple):
     """What a kernel needs besides: the policy's numbers, its random stream, and room to work in."""
 
@@ -100,7 +52,7 @@ class Run(NamedTuple):
     stream: Stream
     """For kernels that draw."""
     scratch: Floats
-    """A square of max(offer, D) a side, one more where the spread is read, to be used freely: no kernel allocates."""
+    """D + 1 lines as long as `scores`, or D + 1 if that is longer, to be used freely: no kernel allocates."""
 
 
 class Shape(NamedTuple):
@@ -129,9 +81,9 @@ class Policy:
     kernel: ClassVar[Any]
     """The compiled formula."""
     per_user: ClassVar[bool] = False
-    """Whether it reads each user's own pulls and overall means."""
+    """Whether its kernel is given the arms as this user alone knows them."""
     reads_spread: ClassVar[bool] = False
-    """Whether its kernel reads how much rewards vary: it is then given `SpreadArms` and `SpreadUsers`."""
+    """Whether its kernel reads how much rewards vary, or the regression's noise."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -192,33 +144,6 @@ def _check_kind(policy: str, name: str, value: Any, default: Any) -> None:
         raise InputError(f"{policy}: expected {name} to be {expected}, got {value}")
 
 
-@cache
-def kernel_signature(objectives: int, reads_spread: bool = False) -> Any:
-    """Return the Numba signature that every policy's kernel has, for this number of objectives.
-
-    There are two: what only some kernels read would make every call of the others slower.
-    """
-    arms: Any = types.NamedTuple((_array(1), _array(1), _array(2), _array(1)), Arms)
-    users: Any = types.NamedTuple((_array(2), _array(3), _array(2), _array(2)), Users)
-    if reads_spread:
-        arms = types.NamedTuple((_array(1), _array(1), _array(1), _array(2), _array(3), _array(1)), SpreadArms)
-        users = types.NamedTuple((_array(2), _array(3), _array(1)), SpreadUsers)
-    return types.void(
-        _array(1),
-        _array(1, types.int64),
-        types.int64,
-        types.int64,
-        arms,
-        users,
-        types.NamedTuple((_array(1), _array(1, types.uint64), _array(2)), Run),
-        numba.typeof(dimensions(objectives)),
-    )
-
-
-def _array(axes: int, of: Any = types.float64) -> Any:
-    return types.Array(of, axes, "C")
-
-
 @inlined
 def pick(scores: Floats, count: int, stream: Stream) -> int:
     """Return the place of the highest of the first `count` scores; ties uniformly at random.
@@ -244,14 +169,29 @@ def pick(scores: Floats, count: int, stream: Stream) -> int:
 
 
 @inlined
-def mark_unpulled(scores: Floats, offer: Ints, pulls: Floats) -> bool:
-    """Write 1 for the arms of the offer that were never pulled and 0 for the rest; tell whether there is any."""
+def mark_unpulled(scores: Floats, offered: int, arms: Floats) -> bool:
+    """Write ∞ for the arms of the offer that were never pulled, UNSCORED for the rest; tell whether there is any."""
     found = False
-    for j in range(len(offer)):
-        fresh = pulls[offer[j]] == 0.0
-        scores[j] = 1.0 if fresh else 0.0
+    for j in range(offered):
+        fresh = arms[PULLS, j] == 0.0
+        scores[j] = np.inf if fresh else UNSCORED
         found = found or fresh
     return found
+
+
+@inlined
+def value_of(arms: Floats, j: int, user: Floats, dims: Any) -> float:
+    """ĉ·r̂ of the offer's j-th arm."""
+    total = 0.0
+    for d in range(count_of(dims)):
+        total += user[PREFERENCE + d] * arms[MEAN + d, j]
+    return total
+
+
+@anywhere
+def scratch_for(offered: int, objectives: int) -> tuple[int, int]:
+    """Return the shape of `Run.scratch` for offers of so many arms."""
+    return objectives + 1, max(padded(offered), objectives + 1)
 
 
 def check_kernel(policy: Policy) -> None:

@@ -7,21 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pamo.arrays import Floats, Ints
+from pamo.arrays import Floats
 from pamo.compiling import dimensions
 from pamo.errors import InputError
-from pamo.estimators import (
-    Kind,
-    common_to,
-    overall_means,
-    preferences,
-    regress,
-    reward_means,
-    reward_scatters,
-    ridge_gram,
-)
-from pamo.policies.base import Arms, Policy, Run, Shape, SpreadArms, SpreadUsers, Users, check_kernel
-from pamo.sharing import Population
+from pamo.estimators import Kind, common_to, preferences, read_ridge
+from pamo.policies.base import Policy, Run, Shape, check_kernel, scratch_for
+from pamo.priors import Population
+from pamo.reading import PREFERENCE, clear_arms, common_numbers, padded, read_arms, tile_height, user_numbers
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, Stream, stream_for
 
@@ -53,10 +45,9 @@ def scores(
     >>> scores(create("greedy"), arms=arms, users=users).round(2).tolist()
     [0.21, 0.2]
     """
-    offered, arguments = _arguments(policy, arms, users, user, offer, horizon, known, own, population, stream)
-    result = np.empty(len(offered))
+    result, *arguments = _arguments(policy, arms, users, user, offer, horizon, known, own, population, stream)
     type(policy).kernel(result, *arguments)  # by the class: a dispatcher read off an object is bound to it
-    return result
+    return np.array(result[: arguments[0]])
 
 
 def propensities(
@@ -85,13 +76,13 @@ def propensities(
     """
     if draws < 1:
         raise InputError(f"expected at least one draw, got {draws}")
-    offered, arguments = _arguments(policy, arms, users, user, offer, horizon, known, own, population, stream)
-    result, total = np.empty(len(offered)), np.zeros(len(offered))
-    run = arguments[5]
+    result, *arguments = _arguments(policy, arms, users, user, offer, horizon, known, own, population, stream)
+    offered, run = arguments[0], arguments[5]
+    total = np.zeros(offered)
     for _ in range(draws):
         before = run.stream.copy()
         type(policy).kernel(result, *arguments)
-        best = result == result.max()
+        best = result[:offered] == result[:offered].max()
         total += best / best.sum()
         if np.array_equal(before, run.stream):  # it draws nothing, and would say the same again
             return total
@@ -109,8 +100,8 @@ def _arguments(
     own: ArmStatistics | None,
     population: Population | None,
     stream: Stream | None,
-) -> tuple[Ints, tuple[Any, ...]]:
-    """Check what was given, and return the offer and all that the kernel is called with, but for the scores."""
+) -> tuple[Any, ...]:
+    """Check what was given, and return all that the kernel is called with, from room for the scores on."""
     check_kernel(policy)
     count, objectives = len(arms.pulls), arms.objectives
     if users.objectives != objectives:
@@ -128,79 +119,32 @@ def _arguments(
             f"{policy.id} reads the user's own pulls of each arm: pass own=ArmStatistics of that user alone"
         )
     shape = Shape(users=len(users.rounds), arms=count, objectives=objectives, horizon=horizon)
-    places = np.ascontiguousarray(offered, dtype=np.int64)
-    make = _wide if policy.reads_spread else _plain
-    side = max(len(offered), objectives) + policy.reads_spread
+    everything, common = np.empty((tile_height(objectives), count)), np.empty(common_numbers(objectives))
+    dims, chosen = dimensions(objectives), offered.astype(np.int64)
+    read_arms(everything, arms.rows, common, dims)
+    if policy.per_user and own is not None:
+        read_arms(everything, own.rows, np.empty_like(common), dims)
+    tile = np.empty((len(everything), padded(len(chosen))))
+    clear_arms(tile)
+    tile[:, : len(chosen)] = everything[:, chosen]
     run = Run(
         np.array(policy.hyperparameters(shape), dtype=np.float64),
         stream if stream is not None else stream_for(0, 0, POLICY),
-        np.empty((side, side)),
+        np.empty(scratch_for(len(chosen), objectives)),
     )
-    views = make(policy, arms, users, user, known, own, population)
-    return places, (places, 0, int(users.rounds[user]) + 1, *views, run, dimensions(objectives))
+    read = _read_user(policy, users, user, known, population)
+    return np.empty(tile.shape[1]), len(chosen), int(users.rounds[user]) + 1, tile, read, common, run, dims
 
 
-def _row(users: UserStatistics, user: int) -> UserStatistics:
-    """Return one user's sums alone: a kernel reads one row, and only that row is worked out."""
-    return users.part(slice(user, user + 1))
-
-
-def _mine(known: npt.ArrayLike | None, user: int) -> npt.ArrayLike | None:
-    return None if known is None else np.atleast_2d(np.asarray(known, dtype=float))[user : user + 1]
-
-
-def _plain(
-    policy: Policy,
-    arms: ArmStatistics,
-    users: UserStatistics,
-    user: int,
-    known: npt.ArrayLike | None,
-    own: ArmStatistics | None,
-    population: Population | None,
-) -> tuple[Arms, Users]:
-    estimate, row = policy.estimate(arms.objectives), _row(users, user)
-    inverse: Floats = np.zeros((1, 1, 1))
+def _read_user(
+    policy: Policy, users: UserStatistics, user: int, known: npt.ArrayLike | None, population: Population | None
+) -> Floats:
+    """Return what the kernel reads of one user: only that user's row is worked out."""
+    objectives, row = users.objectives, users.part(slice(user, user + 1))
+    estimate = policy.estimate(objectives)
     if estimate.kind == Kind.RIDGE:
-        inverse = np.linalg.inv(ridge_gram(row, estimate)).astype(np.float64)
-    alone = own if own is not None else ArmStatistics.zeros(arms=len(arms.pulls), objectives=arms.objectives)
-    return (
-        Arms(arms.pulls.copy(), _widths(arms), reward_means(arms), overall_means(arms)),
-        Users(
-            preferences(row, estimate, _mine(known, user)),
-            inverse,
-            alone.pulls.copy()[None, :],
-            overall_means(alone)[None, :],
-        ),
-    )
-
-
-def _wide(
-    policy: Policy,
-    arms: ArmStatistics,
-    users: UserStatistics,
-    user: int,
-    known: npt.ArrayLike | None,
-    own: ArmStatistics | None,
-    population: Population | None,
-) -> tuple[SpreadArms, SpreadUsers]:
-    estimate, row = policy.estimate(arms.objectives), _row(users, user)
-    if estimate.kind == Kind.RIDGE:
-        common = common_to(users, estimate) if population is None else population
-        center, inverse, noise = regress(row, estimate, common)
-    else:
-        center, inverse, noise = preferences(row, estimate, _mine(known, user)), np.zeros((1, 1, 1)), np.zeros(1)
-    return (
-        SpreadArms(
-            arms.pulls.copy(),
-            _widths(arms),
-            np.log(np.maximum(arms.pulls, 1.0)),
-            reward_means(arms),
-            reward_scatters(arms),
-            np.array([np.maximum(arms.pulls - 1.0, 0.0).sum()]),
-        ),
-        SpreadUsers(center, inverse, noise),
-    )
-
-
-def _widths(arms: ArmStatistics) -> Floats:
-    return np.asarray(1.0 / np.sqrt(np.maximum(arms.pulls, 1.0)))
+        return read_ridge(row, estimate, common_to(users, estimate) if population is None else population).ravel()
+    read = np.zeros(user_numbers(objectives))
+    mine = None if known is None else np.atleast_2d(np.asarray(known, dtype=float))[user : user + 1]
+    read[PREFERENCE : PREFERENCE + objectives] = preferences(row, estimate, mine)[0]
+    return read

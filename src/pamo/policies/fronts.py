@@ -6,41 +6,39 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pamo.arrays import Floats, Ints
+from pamo.arrays import Floats
 from pamo.compiling import count_of, kernel
 from pamo.pareto import mark_front
-from pamo.policies.base import Arms, Feedback, Policy, Run, Users, mark_unpulled
+from pamo.policies.base import Feedback, Policy, Run, mark_unpulled
+from pamo.reading import MEAN, PULLS
 from pamo.streams import normal
 
 
 @kernel
 def _score_pareto_ucb(
-    scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
-    if mark_unpulled(scores, offer, arms.pulls):
+    if mark_unpulled(scores, offered, arms):
         return
-    objectives = count_of(dims)
-    log_term = math.log(t) + 0.25 * math.log(objectives * len(offer))  # ln(t·(D·|offer|)^¼)
-    for j in range(len(offer)):
-        i = offer[j]
-        width = math.sqrt(2.0 * log_term / arms.pulls[i])
-        for d in range(objectives):
-            run.scratch[j, d] = arms.reward_mean[i, d] + width
-    mark_front(run.scratch, scores, dims)
+    log_term = math.log(t) + 0.25 * math.log(count_of(dims) * offered)  # ln(t·(D·|offer|)^¼)
+    for j in range(offered):
+        width = math.sqrt(2.0 * log_term / arms[PULLS, j])
+        for d in range(count_of(dims)):
+            run.scratch[d, j] = arms[MEAN + d, j] + width
+    mark_front(run.scratch.T, scores[:offered], dims)
 
 
 @kernel
 def _score_pareto_ts(
-    scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
-    if mark_unpulled(scores, offer, arms.pulls):
+    if mark_unpulled(scores, offered, arms):
         return
-    for j in range(len(offer)):
-        i = offer[j]
-        spread = 0.5 / math.sqrt(arms.pulls[i])  # variance 1/(4·N_i)
+    for j in range(offered):
+        spread = 0.5 / math.sqrt(arms[PULLS, j])  # variance 1/(4·N_i)
         for d in range(count_of(dims)):
-            run.scratch[j, d] = arms.reward_mean[i, d] + spread * normal(run.stream)
-    mark_front(run.scratch, scores, dims)
+            run.scratch[d, j] = arms[MEAN + d, j] + spread * normal(run.stream)
+    mark_front(run.scratch.T, scores[:offered], dims)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pamo.arrays import Floats, Ints
+from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
-from pamo.policies.base import Arms, Feedback, Policy, Run, Shape, Users
+from pamo.policies.base import Feedback, Policy, Run, Shape
+from pamo.reading import MEAN, OVERALL, PULLS
 
 _UCB = "Auer, Cesa-Bianchi & Fischer (2002)"
 _MOSS = "Audibert & Bubeck (2009)"
@@ -29,47 +30,43 @@ def moss_width(share: float, pulls: float) -> float:
 
 
 @inlined
-def _mean_objective(reward_mean: Floats, i: int, dims: Any) -> float:
-    objectives = count_of(dims)
+def _mean_objective(arms: Floats, j: int, dims: Any) -> float:
     total = 0.0
-    for d in range(objectives):
-        total += reward_mean[i, d]
-    return total / objectives
+    for d in range(count_of(dims)):
+        total += arms[MEAN + d, j]
+    return total / count_of(dims)
 
 
 @kernel
-def _score_s_ucb(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any) -> None:
-    for j in range(len(offer)):
-        i = offer[j]
-        scores[j] = _mean_objective(arms.reward_mean, i, dims) + ucb_width(t, arms.pulls[i])
+def _score_s_ucb(
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
+) -> None:
+    for j in range(len(scores)):
+        scores[j] = _mean_objective(arms, j, dims) + ucb_width(t, arms[PULLS, j])
 
 
 @kernel
-def _score_s_moss(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any) -> None:
-    for j in range(len(offer)):
-        i = offer[j]
-        scores[j] = _mean_objective(arms.reward_mean, i, dims) + moss_width(run.hyperparameters[0], arms.pulls[i])
+def _score_s_moss(
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
+) -> None:
+    for j in range(len(scores)):
+        scores[j] = _mean_objective(arms, j, dims) + moss_width(run.hyperparameters[0], arms[PULLS, j])
 
 
 @kernel
-def _score_ucb(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any) -> None:
-    for j in range(len(offer)):
-        i = offer[j]
-        scores[j] = arms.overall_mean[i] + ucb_width(t, arms.pulls[i])
+def _score_ucb(
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
+) -> None:
+    for j in range(len(scores)):
+        scores[j] = arms[OVERALL, j] + ucb_width(t, arms[PULLS, j])
 
 
 @kernel
-def _score_moss(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any) -> None:
-    for j in range(len(offer)):
-        i = offer[j]
-        scores[j] = arms.overall_mean[i] + moss_width(run.hyperparameters[0], arms.pulls[i])
-
-
-@kernel
-def _score_own_ucb(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any) -> None:
-    for j in range(len(offer)):
-        i = offer[j]
-        scores[j] = users.overall_mean[n, i] + ucb_width(t, users.pulls[n, i])
+def _score_moss(
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
+) -> None:
+    for j in range(len(scores)):
+        scores[j] = arms[OVERALL, j] + moss_width(run.hyperparameters[0], arms[PULLS, j])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,5 +170,5 @@ class UcbPerUser(Policy):
     formula: ClassVar[str] = "ḡᵢⁿ + √(2 ln t / Nᵢⁿ),  both from user n alone"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.OVERALL,)
     reference: ClassVar[str] = f"{_UCB}, once for each user"
-    kernel: ClassVar[Any] = _score_own_ucb
+    kernel: ClassVar[Any] = _score_ucb
     per_user: ClassVar[bool] = True

@@ -5,36 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pamo.arrays import Floats, Ints
-from pamo.compiling import count_of, inlined, kernel
+import numpy as np
+
+from pamo.arrays import Floats
+from pamo.compiling import kernel
 from pamo.estimators import Estimate, Kind
-from pamo.policies.base import Arms, Feedback, Policy, Run, Shape, Users, mark_unpulled
+from pamo.policies.base import Feedback, Policy, Run, Shape, value_of
+from pamo.reading import PULLS
 from pamo.streams import uniform
 
 
-@inlined
-def _write_values(scores: Floats, offer: Ints, n: int, arms: Arms, users: Users, dims: Any) -> None:
-    for j in range(len(offer)):
-        i = offer[j]
-        value = 0.0
-        for d in range(count_of(dims)):
-            value += users.preference[n, d] * arms.reward_mean[i, d]
-        scores[j] = value
+@kernel
+def _score_greedy(
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
+) -> None:
+    for j in range(len(scores)):
+        scores[j] = value_of(arms, j, user, dims) if arms[PULLS, j] > 0.0 else np.inf
 
 
 @kernel
-def _score_greedy(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any) -> None:
-    if not mark_unpulled(scores, offer, arms.pulls):
-        _write_values(scores, offer, n, arms, users, dims)
-
-
-@kernel
-def _score_oful(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any) -> None:
+def _score_oful(
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
+) -> None:
     # Unlike the other baselines it does not pull every arm first: ε is all the exploration that the paper gives it.
-    if uniform(run.stream) < run.hyperparameters[0]:
-        scores.fill(0.0)  # all alike: a uniform pick
-    else:
-        _write_values(scores, offer, n, arms, users, dims)
+    by_chance = uniform(run.stream) < run.hyperparameters[0]
+    for j in range(len(scores)):
+        scores[j] = 0.0 if by_chance else value_of(arms, j, user, dims)  # all alike: a uniform pick
 
 
 @dataclass(frozen=True, kw_only=True)

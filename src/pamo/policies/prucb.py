@@ -6,56 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from pamo.arrays import Floats, Ints
-from pamo.compiling import count_of, inlined, kernel
+from pamo.arrays import Floats
+from pamo.compiling import count_of, kernel
 from pamo.estimators import Estimate, Kind, radius_in_experiments, radius_in_theory, root_log
-from pamo.policies.base import Arms, Feedback, Policy, Run, Shape, Users
+from pamo.policies.base import Feedback, Policy, Run, Shape
+from pamo.reading import MEAN, PREFERENCE, WIDTH, inverse_at
+from pamo.rows import pair
 
 _PAPER = "Provably Efficient Multi-Objective Bandit Algorithms under Preference-Centric Customization (AAAI 2026)"
 
 
-_WIDE = 12
-"""From this many arms on it pays to lay the offer out by objectives: the arms are then scored several at a time."""
-_MANY = 6
-"""With fewer objectives it does not pay, and code that a small kernel never runs slows it all the same."""
-
-
-@inlined
-def _score_wide(
-    scores: Floats,
-    offer: Ints,
-    n: int,
-    arms: Arms,
-    users: Users,
-    run: Run,
-    root: float,
-    reward_bonus: float,
-    radius: float,
-    dims: Any,
-) -> None:
-    """Score a large offer as `_score_hidden` does a small one, with the arms innermost; reward_bonus holds ‖ĉ‖₁."""
-    objectives, x = count_of(dims), run.scratch
-    for j in range(len(offer)):
-        i = offer[j]
-        rho = root * arms.width[i]
-        score = reward_bonus * rho
-        for d in range(objectives):
-            score += users.preference[n, d] * arms.reward_mean[i, d]
-            x[d, j] = arms.reward_mean[i, d] + rho
-        scores[j] = score
-    for j in range(len(offer)):
-        square = 0.0
-        for d in range(objectives):
-            row = users.inverse_gram[n, d, d] * x[d, j]
-            for e in range(d):
-                row += 2.0 * users.inverse_gram[n, d, e] * x[e, j]
-            square += x[d, j] * row
-        scores[j] += radius * math.sqrt(max(square, 0.0))
-
-
 @kernel
-def _score_hidden(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any) -> None:
-    objectives = count_of(dims)
+def _score_hidden(
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
+) -> None:
+    objectives, inverse = count_of(dims), inverse_at(count_of(dims))
     log_alpha, beta, reward_bonus, theory = (
         run.hyperparameters[0],
         run.hyperparameters[1],
@@ -76,38 +41,32 @@ def _score_hidden(scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users
         radius = radius_in_experiments(log_t, objectives, beta)
     length = 0.0  # ‖ĉ‖₁
     for d in range(objectives):
-        length += abs(users.preference[n, d])
-    if objectives >= _MANY and len(offer) >= _WIDE:
-        _score_wide(scores, offer, n, arms, users, run, root, reward_bonus * length, radius, dims)
-        return
-    for j in range(len(offer)):
-        i = offer[j]
-        rho = root * arms.width[i]
+        length += abs(user[PREFERENCE + d])
+    for j in range(len(scores)):
+        rho = root * arms[WIDTH, j]
         value = 0.0
-        square = 0.0  # ‖r̂ + ρ·1‖² in V⁻¹, from the triangle that is kept of it
+        half = 0.0  # of ‖r̂ + ρ·1‖² in V⁻¹, from the triangle that is kept of it
         for d in range(objectives):
-            value += users.preference[n, d] * arms.reward_mean[i, d]
-            x = arms.reward_mean[i, d] + rho
-            row = users.inverse_gram[n, d, d] * x
+            value += user[PREFERENCE + d] * arms[MEAN + d, j]
+            x = arms[MEAN + d, j] + rho
+            row = 0.5 * user[inverse + pair(d, d)] * x
             for e in range(d):
-                row += 2.0 * users.inverse_gram[n, d, e] * (arms.reward_mean[i, e] + rho)
-            square += x * row
+                row += user[inverse + pair(d, e)] * (arms[MEAN + e, j] + rho)
+            half += x * row
         # Alg. 1, l. 5 to 7: the reward bonus Bʳ, the pseudo information gain Bᶜ, and their sum with the value.
-        scores[j] = value + reward_bonus * length * rho + radius * math.sqrt(max(square, 0.0))
+        scores[j] = value + reward_bonus * length * rho + radius * math.sqrt(max(2.0 * half, 0.0))
 
 
 @kernel
 def _score_estimated(
-    scores: Floats, offer: Ints, n: int, t: int, arms: Arms, users: Users, run: Run, dims: Any
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
-    objectives = count_of(dims)
     root = root_log(math.log(t), run.hyperparameters[0])
-    for j in range(len(offer)):
-        i = offer[j]
-        rho = root * arms.width[i]
+    for j in range(len(scores)):
+        rho = root * arms[WIDTH, j]
         score = 0.0
-        for d in range(objectives):
-            score += users.preference[n, d] * (arms.reward_mean[i, d] + rho)  # Alg. 2, its arm selection
+        for d in range(count_of(dims)):
+            score += user[PREFERENCE + d] * (arms[MEAN + d, j] + rho)  # Alg. 2, its arm selection
         scores[j] = score
 
 

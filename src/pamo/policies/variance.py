@@ -14,149 +14,125 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pamo.arrays import Floats, Ints
-from pamo.compiling import count_of, inlined, kernel
+from pamo.arrays import Floats
+from pamo.compiling import count_of, inlined, kernel, log
 from pamo.estimators import Estimate, Kind
-from pamo.policies.base import Feedback, Policy, Run, Shape, SpreadArms, SpreadUsers
+from pamo.policies.base import Feedback, Policy, Run, Shape, value_of
+from pamo.reading import LOG_PULLS, MEAN, PREFERENCE, PULLS, WIDTH, freedom_at, inverse_at, noise_at, scatter_at
+from pamo.rows import pair
 from pamo.streams import gamma, normal
 
 _BY = "ours; UCB with an estimated variance as in Audibert, Munos & Szepesvári (2009)"
 
 
 @inlined
-def _spread_along(scatter: Floats, row: int, preference: Floats, n: int, dims: Any) -> float:
-    """cᵀSc of one row of the scatter, from the triangle that is kept of it."""
-    total = 0.0
-    for d in range(count_of(dims)):
-        along = preference[n, d] * scatter[row, d, d]
-        for e in range(d):
-            along += 2.0 * preference[n, e] * scatter[row, d, e]
-        total += preference[n, d] * along
-    return total
-
-
-@inlined
-def _common_variance(arms: SpreadArms, preference: Floats, n: int, dims: Any) -> float:
+def _common_variance(common: Floats, preference: Floats, dims: Any) -> float:
     """The variance of c·r within an arm, from all arms together: what stands in for an arm pulled too few times."""
-    if arms.freedom[0] == 0.0:
-        return 0.0
-    return float(_spread_along(arms.scatter, len(arms.pulls), preference, n, dims) / arms.freedom[0])
+    objectives, half = count_of(dims), 0.0
+    for d in range(objectives):
+        along = 0.5 * preference[d] * common[pair(d, d)]
+        for e in range(d):
+            along += preference[e] * common[pair(d, e)]
+        half += preference[d] * along
+    freedom = common[freedom_at(objectives)]
+    return float(2.0 * half / freedom) if freedom > 0.0 else 0.0
 
 
 @inlined
-def _value(arms: SpreadArms, i: int, preference: Floats, n: int, dims: Any) -> float:
-    total = 0.0
-    for d in range(count_of(dims)):
-        total += preference[n, d] * arms.reward_mean[i, d]
-    return total
-
-
-@inlined
-def _variance(arms: SpreadArms, i: int, preference: Floats, n: int, prior: float, common: float, dims: Any) -> float:
+def _variance(arms: Floats, j: int, preference: Floats, prior: float, common: float, dims: Any) -> float:
     """ŝ_i²: the arm's own variance of c·r, and `prior` pulls' worth of the one that all arms have in common."""
-    own = _spread_along(arms.scatter, i, preference, n, dims)
-    return float(max((own + prior * common) / (arms.pulls[i] - 1.0 + prior), 0.0))
+    first, half = scatter_at(count_of(dims)), 0.0  # half of cᵀSc, from the triangle that is kept of S
+    for d in range(count_of(dims)):
+        along = 0.5 * preference[d] * arms[first + pair(d, d), j]
+        for e in range(d):
+            along += preference[e] * arms[first + pair(d, e), j]
+        half += preference[d] * along
+    return float(max((2.0 * half + prior * common) / (arms[PULLS, j] - 1.0 + prior), 0.0))
 
 
 @inlined
-def _log_pulls(arms: SpreadArms, offer: Ints) -> float:
+def _log_pulls(arms: Floats) -> float:
     """log N, N the pulls of all the arms on offer."""
     total = 0.0
-    for j in range(len(offer)):
-        total += arms.pulls[offer[j]]
-    return math.log(max(total, 1.0))
+    for j in range(arms.shape[1]):
+        total += arms[PULLS, j]
+    return float(log(max(total, 1.0)))
 
 
 @inlined
-def _reward_bonus(arms: SpreadArms, i: int, variance: float, log_pulls: float, scale: float, few: float) -> float:
+def _reward_bonus(arms: Floats, j: int, variance: float, log_pulls: float, scale: float, few: float) -> float:
     """ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ²/N_i)."""
-    share = arms.width[i] * arms.width[i]  # 1/N_i
-    return float(scale * (log_pulls - arms.log_pulls[i]) * math.sqrt((1.0 + few * share) * variance * share))
+    share = arms[WIDTH, j] * arms[WIDTH, j]  # 1/N_i
+    return float(scale * (log_pulls - arms[LOG_PULLS, j]) * math.sqrt((1.0 + few * share) * variance * share))
 
 
 @kernel
 def _score_hidden_v(
-    scores: Floats, offer: Ints, n: int, t: int, arms: SpreadArms, users: SpreadUsers, run: Run, dims: Any
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
+    objectives, inverse = count_of(dims), inverse_at(count_of(dims))
     scale, prior, few, preference_scale = (
         run.hyperparameters[0],
         run.hyperparameters[1],
         run.hyperparameters[2],
         run.hyperparameters[3],
     )
-    common, log_pulls = _common_variance(arms, users.preference, n, dims), _log_pulls(arms, offer)
-    noise = preference_scale * math.sqrt(users.noise[n])
-    for j in range(len(offer)):
-        i = offer[j]
-        if arms.pulls[i] == 0.0:
-            scores[j], run.scratch[0, j] = np.inf, 0.0
-            continue
-        value, square = 0.0, 0.0  # square: ‖r̂‖² in V⁻¹, from the triangle that is kept of it
-        for d in range(count_of(dims)):
-            value += users.preference[n, d] * arms.reward_mean[i, d]
-            row = users.inverse_gram[n, d, d] * arms.reward_mean[i, d]
+    shared, log_pulls = _common_variance(common, user, dims), _log_pulls(arms)
+    noise = preference_scale * math.sqrt(user[noise_at(objectives)])
+    for j in range(len(scores)):
+        half = 0.0  # of ‖r̂‖² in V⁻¹, from the triangle that is kept of it
+        for d in range(objectives):
+            row = 0.5 * user[inverse + pair(d, d)] * arms[MEAN + d, j]
             for e in range(d):
-                row += 2.0 * users.inverse_gram[n, d, e] * arms.reward_mean[i, e]
-            square += arms.reward_mean[i, d] * row
-        variance = _variance(arms, i, users.preference, n, prior, common, dims)
-        scores[j] = value + _reward_bonus(arms, i, variance, log_pulls, scale, few)
-        run.scratch[0, j] = max(square, 0.0)
-    # In a loop of its own: a call of the logarithm amidst the rest costs more than itself. 1/square is how many rounds'
-    # worth is known of c in the direction of r̂.
-    for j in range(len(offer)):
-        square = run.scratch[0, j]
-        scores[j] += noise * math.log(1.0 + t * square) * math.sqrt(square)
+                row += user[inverse + pair(d, e)] * arms[MEAN + e, j]
+            half += arms[MEAN + d, j] * row
+        square = max(2.0 * half, 0.0)  # 1/square is how many rounds' worth is known of c in the direction of r̂
+        variance = _variance(arms, j, user, prior, shared, dims)
+        score = value_of(arms, j, user, dims) + _reward_bonus(arms, j, variance, log_pulls, scale, few)
+        score += noise * log(1.0 + t * square) * math.sqrt(square)
+        scores[j] = score if arms[PULLS, j] > 0.0 else np.inf
 
 
 @kernel
 def _score_estimated_v(
-    scores: Floats, offer: Ints, n: int, t: int, arms: SpreadArms, users: SpreadUsers, run: Run, dims: Any
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
     scale, prior, few = run.hyperparameters[0], run.hyperparameters[1], run.hyperparameters[2]
-    common, log_pulls = _common_variance(arms, users.preference, n, dims), _log_pulls(arms, offer)
-    for j in range(len(offer)):
-        i = offer[j]
-        if arms.pulls[i] == 0.0:
-            scores[j] = np.inf
-            continue
-        variance = _variance(arms, i, users.preference, n, prior, common, dims)
-        bonus = _reward_bonus(arms, i, variance, log_pulls, scale, few)
-        scores[j] = _value(arms, i, users.preference, n, dims) + bonus
-        # Never so. A loop that may be left is not compiled for several arms at a time, of which the last few would be
-        # rounded otherwise than the rest: arms of which the same was seen would not tie.
-        if scores[j] == -np.inf:
-            break
+    shared, log_pulls = _common_variance(common, user, dims), _log_pulls(arms)
+    for j in range(len(scores)):
+        variance = _variance(arms, j, user, prior, shared, dims)
+        score = value_of(arms, j, user, dims) + _reward_bonus(arms, j, variance, log_pulls, scale, few)
+        scores[j] = score if arms[PULLS, j] > 0.0 else np.inf
 
 
 @kernel
 def _draw_posterior(
-    scores: Floats, offer: Ints, n: int, t: int, arms: SpreadArms, users: SpreadUsers, run: Run, dims: Any
+    scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
     objectives, room = count_of(dims), run.scratch
-    scale, prior, preference_scale = run.hyperparameters[0], run.hyperparameters[1], run.hyperparameters[2]
-    width = math.sqrt(preference_scale * users.noise[n])
-    drawn = objectives  # the row of `room` for a preference, ĉ + √σ̂²·Lz; those before it are for L, with V⁻¹ = LLᵀ
+    inverse, scale, prior = inverse_at(objectives), run.hyperparameters[0], run.hyperparameters[1]
+    width = math.sqrt(run.hyperparameters[2] * user[noise_at(objectives)])
+    drawn = room[objectives]  # a preference, ĉ + √σ̂²·Lz; the lines before it are for L, with V⁻¹ = LLᵀ
     for d in range(objectives):
-        room[drawn, d] = users.preference[n, d]
+        drawn[d] = user[PREFERENCE + d]
     for e in range(objectives):
         z = width * normal(run.stream)
         for d in range(e, objectives):
-            entry = users.inverse_gram[n, d, e]
+            entry = user[inverse + pair(d, e)]
             for k in range(e):
                 entry -= room[d, k] * room[e, k]
             room[d, e] = math.sqrt(max(entry, 0.0)) if d == e else (entry / room[e, e] if room[e, e] > 0.0 else 0.0)
-            room[drawn, d] += room[d, e] * z
-    common = _common_variance(arms, room, drawn, dims)
-    for j in range(len(offer)):
-        i = offer[j]
-        if arms.pulls[i] == 0.0:
+            drawn[d] += room[d, e] * z
+    shared = _common_variance(common, drawn, dims)
+    for j in range(offered):
+        if arms[PULLS, j] == 0.0:
             scores[j] = np.inf
             continue
-        freedom = arms.pulls[i] - 1.0 + prior
+        freedom = arms[PULLS, j] - 1.0 + prior
         # Normal-Gamma: the variance is drawn, too, so that the value has a Student t of so many degrees of freedom.
         shrink = freedom / (2.0 * gamma(run.stream, 0.5 * freedom))
-        variance = scale * shrink * _variance(arms, i, room, drawn, prior, common, dims)
-        scores[j] = _value(arms, i, room, drawn, dims) + math.sqrt(variance) * arms.width[i] * normal(run.stream)
+        variance = scale * shrink * _variance(arms, j, drawn, prior, shared, dims)
+        scores[j] = value_of(arms, j, drawn, dims) + math.sqrt(variance) * arms[WIDTH, j] * normal(run.stream)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +172,7 @@ class _Hidden(_Spread):
         )
 
     def estimate(self, objectives: int) -> Estimate:
-        """ĉ by a ridge that all users' sums shape (`pamo.sharing`), 1/D before anybody's first round."""
+        """ĉ by a ridge that all users' sums shape (`pamo.priors`), 1/D before anybody's first round."""
         return Estimate(
             kind=Kind.RIDGE,
             weighted=True,
@@ -221,7 +197,7 @@ class PrucbHpV(_Hidden):
     arms have in common; N the pulls of all arms on offer; σ̂² the variance of the regression's noise.
 
     reward_scale: ζ. prior_pulls: κ. few_pulls: ν, the correction for few pulls. preference_scale: ξ.
-    The others say how ĉ is formed: ridge, shared, elasticity, bias, non_negative (see `pamo.sharing`).
+    The others say how ĉ is formed: ridge, shared, elasticity, bias, non_negative (see `pamo.priors`).
 
     >>> PrucbHpV(non_negative=True).label
     'prucb-hp-v:non_negative=True'

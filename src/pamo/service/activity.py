@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pamo.contract.answers import Bucket, Decision, finite
+from pamo.contract.answers import Bucket, Decision
 from pamo.engine import Engine
 from pamo.errors import PamoError
 from pamo.estimators import reward_means
+from pamo.plain import plain
 from pamo.store import Arms, DecisionMade, FeedbackGiven
 from pamo.store.scales import Scales
 
@@ -224,6 +225,6 @@ class Activity:
 def _bucket(at: int, row: list[float]) -> Bucket:
     scored = row[SCORED]
     means = [row[place] / scored if scored else None for place in (GOT, GREEDY, RANDOM)]
-    known = [None if mean is None else finite(mean) for mean in means]
+    known = plain(means)
     counts = (int(row[place]) for place in (DECISIONS, EXPLORED, FEEDBACKS, SCORED))
     return Bucket(float(at), *counts, *known)

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from pamo._version import __version__
 from pamo.arrays import Floats, Ints
-from pamo.compiling import dimensions
+from pamo.compiling import LANES, dimensions
 from pamo.environments.base import MOST_CELLS, Environment
 from pamo.environments.protocols import PROTOCOLS
 from pamo.errors import InputError
+from pamo.estimators import prior_before
 from pamo.policies.base import Feedback, Policy, Shape, check_kernel
 from pamo.policies.registry import labels, parse
-from pamo.simulation.loop import Records, trial_loop
+from pamo.priors import PAPER, PLAIN, RIDGE
+from pamo.progress import Bar, Progress, scaled, unseen
+from pamo.simulation.learning import Spread, TrialPlan
+from pamo.simulation.loop import ABREAST, Records, Watched, trial_loop
 from pamo.simulation.result import PolicyResult, Result
-from pamo.simulation.spread import Plan, Spread
+from pamo.simulation.rounds import choosing, drawing
 
 _MAX_SEED = 2**63 - 1
 
@@ -67,9 +70,7 @@ def simulate(
             f"expected results that fit into memory, got {trials} trials × {len(marks)} checkpoints × "
             f"{environment.users} users and {environment.arm_count} arms; run fewer trials at a time (first_trial)"
         )
-    workers = _threads(threads, trials)
-    shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
-    plans = [(policy, _numbers(policy, shape), plan_for(policy, environment, rounds)) for policy in several]
+    ready = [_Ready(policy, environment, rounds) for policy in several]
     settings = {
         "environment": environment.settings,
         "rounds": int(rounds),
@@ -79,111 +80,200 @@ def simulate(
         "version": __version__,
     }
     outcomes: dict[str, PolicyResult] = {}
-    total = len(several) * trials * len(marks)
-    with _Bar(total=total, shown=progress) as bar:
-        for name, (policy, numbers, plan) in zip(names, plans, strict=True):
-            bar.describe(name)
-            records = _records(trials, len(marks), environment)
-            seconds = _run(policy, environment, plan, numbers, marks, records, seed, first_trial, trials, workers, bar)
-            outcomes[name] = PolicyResult.from_records(policy, plan, marks, records, seconds)
+    shown = progress and threading.current_thread() is threading.main_thread()
+    with Bar("simulate", shown=shown, delay=0.2) as bar:
+        for name, one in zip(names, ready, strict=True):
+            bar.rename(name)
+            records, seconds = one.play(
+                seed=seed,
+                first_trial=first_trial,
+                trials=trials,
+                marks=marks,
+                threads=threads,
+                progress=scaled(bar.advance, 1.0 / len(several)) if shown else None,
+            )
+            outcomes[name] = PolicyResult.from_records(one.policy, one.plan, marks, records, seconds)
     return Result(settings=settings, policies=outcomes)
 
 
-def _run(
+@dataclass(frozen=True, kw_only=True)
+class Observer:
+    """What looks on as a policy plays: `kernel(moment, watched, plan, dims)`, called for every trial and round.
+
+    It sees a `pamo.simulation.loop.Moment`, after the users have chosen and before anything is learned from it.
+    numbers: settings of its own. width: the numbers that it notes of a trial. room: the numbers that it needs to work.
+    """
+
+    kernel: Any
+    numbers: Floats
+    width: int
+    room: int
+
+
+def observe(
     policy: Policy,
     environment: Environment,
-    plan: Plan,
-    hyperparameters: Floats,
-    marks: Ints,
-    records: Records,
-    seed: int,
-    first_trial: int,
+    observer: Observer,
+    *,
+    rounds: int,
     trials: int,
-    workers: int,
-    bar: _Bar,
-) -> float:
-    """Fill the records with one policy's trials and return the seconds it took, compiling not counted."""
-    loop = trial_loop(environment.objectives, policy.reads_spread)
-    spread = spread_for(policy, environment.objectives)
-    counts, stop = np.zeros(trials, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    size = max(1, -(-trials // (4 * workers)))
-    chunks = [(first, min(first + size, trials)) for first in range(0, trials, size)]
-    kernels = (type(policy).kernel, type(environment).instance, type(environment).draw)
-    dims, numbers = dimensions(environment.objectives), environment.numbers()
+    seed: int,
+    stated: bool = False,
+    threads: int | None = None,
+    progress: Progress = unseen,
+) -> tuple[Floats, Records]:
+    """Play the trials of `simulate` with an observer; return its notes, a row a trial, and the records.
 
-    def work(worker: int, first: int, last: int) -> None:
-        loop(
-            *kernels,
-            np.uint64(seed),
-            first_trial,
-            first,
-            last,
-            plan,
-            hyperparameters,
-            numbers,
-            marks,
-            records,
-            counts,
-            worker,
-            stop,
-            dims,
-            True if spread is None else None,
-            spread,
+    stated: whether users state their preferences, for the observer's sake.
+    """
+    ready = _Ready(policy, environment, rounds, observed=True, stated=stated)
+    notes = np.zeros((trials, observer.width))
+    records, _ = ready.play(
+        seed=seed,
+        first_trial=0,
+        trials=trials,
+        marks=_checkpoints(min(rounds, 20), rounds),
+        threads=threads,
+        progress=progress,
+        observer=observer,
+        notes=notes,
+    )
+    return notes, records
+
+
+class _Ready:
+    """A policy and an environment made ready to play."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        environment: Environment,
+        rounds: int,
+        *,
+        observed: bool = False,
+        stated: bool = False,
+    ) -> None:
+        self.policy, self.environment = policy, environment
+        self.plan = plan_for(policy, environment, rounds)
+        self.plan = self.plan._replace(wants_stated=self.plan.wants_stated or stated)
+        shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
+        self._numbers = _numbers(policy, shape)
+        self._spread = spread_for(policy, environment.objectives, observed=observed)
+
+    def play(
+        self,
+        *,
+        seed: int,
+        first_trial: int,
+        trials: int,
+        marks: Ints,
+        threads: int | None,
+        progress: Progress | None,
+        observer: Observer | None = None,
+        notes: Floats | None = None,
+    ) -> tuple[Records, float]:
+        """Play the trials on threads; return their records and the seconds they took, compiling not counted."""
+        environment, plan = self.environment, self.plan
+        workers = _threads(threads, trials)
+        records = _records(trials, len(marks), environment)
+        noted = np.zeros((1, 1)) if notes is None else notes
+        counts, stop = np.zeros(trials, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        size = max(-(-trials // (4 * workers)), min(-(-ABREAST // plan.users), -(-trials // workers)))
+        chunks = [(first, min(first + size, trials)) for first in range(0, trials, size)]
+        loop = trial_loop(environment.objectives, self._spread is not None, observer is not None)
+        kernels = (
+            choosing(type(self.policy).kernel),
+            type(environment).instance,
+            drawing(type(environment).draw),
+            None if observer is None else observer.kernel,
         )
+        dims, numbers = dimensions(environment.objectives), environment.numbers()
 
-    work(0, 0, 0)  # no trials: the kernels are compiled, or read from the cache, before the clock starts
-    started = time.perf_counter()
-    if workers == 1 and not bar.shown:
-        for worker, (first, last) in enumerate(chunks):
-            work(worker, first, last)
-        return time.perf_counter() - started
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: set[Future[None]] = {pool.submit(work, worker, *chunk) for worker, chunk in enumerate(chunks)}
-        try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.1 if bar.shown else None, return_when=FIRST_EXCEPTION)
-                bar.show(int(counts.sum()))
-                for future in done:
-                    future.result()
-        except BaseException:  # an interrupt must not wait for trials nobody wants: they stop at their next checkpoint
-            stop[0] = 1
-            pool.shutdown(cancel_futures=True)
-            raise
-    seconds = time.perf_counter() - started
-    bar.finish(int(counts.sum()))
-    return seconds
+        def work(worker: int, first: int, last: int) -> None:
+            watched = Watched(
+                numbers if observer is None else observer.numbers,
+                noted,
+                np.empty(1 if observer is None else observer.room),
+            )
+            loop(
+                *kernels,
+                np.uint64(seed),
+                first_trial,
+                first,
+                last,
+                plan,
+                self._numbers,
+                numbers,
+                marks,
+                records,
+                watched,
+                counts,
+                worker,
+                stop,
+                LANES,
+                self._spread,
+                dims,
+            )
+
+        work(0, 0, 0)  # no trials: the kernels are compiled, or read from the cache, before the clock starts
+        started = time.perf_counter()
+        if workers == 1 and progress is None:
+            for worker, (first, last) in enumerate(chunks):
+                work(worker, first, last)
+            return records, time.perf_counter() - started
+        reached, all_marks = 0, trials * len(marks)
+        with ThreadPoolExecutor(workers) as pool:
+            waiting: set[Future[None]] = {pool.submit(work, worker, *chunk) for worker, chunk in enumerate(chunks)}
+            try:
+                while waiting:
+                    timeout = None if progress is None else 0.1
+                    done, waiting = wait(waiting, timeout=timeout, return_when=FIRST_EXCEPTION)
+                    if progress is not None:
+                        now = int(counts.sum())
+                        progress((now - reached) / all_marks)
+                        reached = now
+                    for future in done:
+                        future.result()
+            except BaseException:  # an interrupt must not wait for trials nobody wants: they stop at a checkpoint
+                stop[0] = 1
+                pool.shutdown(cancel_futures=True)
+                raise
+        return records, time.perf_counter() - started
 
 
-def plan_for(policy: Policy, environment: Environment, rounds: int) -> Plan:
+def plan_for(policy: Policy, environment: Environment, rounds: int) -> TrialPlan:
     """Return what the trial loop is told of a policy and an environment."""
     estimate = policy.estimate(environment.objectives)
-    return Plan(
+    prior = prior_before(estimate, environment.objectives)
+    return TrialPlan(
         rounds=rounds,
         users=environment.users,
         arms=environment.arm_count,
         offer_size=environment.offer_size,
         protocol=PROTOCOLS[environment.protocol],
-        kind=int(estimate.kind),
-        weighted=bool(estimate.weighted),
-        ridge=float(estimate.ridge),
-        noise=1.0 / estimate.omega,
-        first=float(estimate.first),
-        per_user=bool(policy.per_user),
-        wants_stated=Feedback.STATED in policy.reads,
         newcomers=environment.newcomers,
         arrival=environment.arrival,
+        kind=int(estimate.kind),
+        per_user=bool(policy.per_user),
+        wants_stated=Feedback.STATED in policy.reads,
+        first=float(estimate.first),
+        level=float(estimate.level),
+        ridge=float(prior.numbers[RIDGE]),
+        plain=float(prior.numbers[PLAIN]),
+        paper=float(prior.numbers[PAPER]),
     )
 
 
-def spread_for(policy: Policy, objectives: int) -> Spread | None:
-    """Return how the trial loop estimates preferences for a policy that reads the spread, and None for the others."""
+def spread_for(policy: Policy, objectives: int, *, observed: bool = False) -> Spread | None:
+    """Return how the trial loop estimates preferences and keeps the users' rows, or None where nobody reads them."""
     estimate = policy.estimate(objectives)
     if not policy.reads_spread:
         if estimate.centred or estimate.shared or estimate.non_negative:
             raise InputError(
                 f"{policy.id}: a centred, shared or non-negative estimate needs the class attribute reads_spread"
             )
-        return None
+        if not observed:
+            return None
     return Spread(
         shared=estimate.shared,
         bias=estimate.bias,
@@ -255,33 +345,3 @@ def _threads(given: int | None, trials: int) -> int:
         given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     _whole("threads", given, 1)
     return min(int(given), trials)
-
-
-class _Bar:
-    """A progress bar on stderr, or nothing."""
-
-    def __init__(self, *, total: int, shown: bool) -> None:
-        self.shown = shown and threading.current_thread() is threading.main_thread()
-        self._total, self._base = total, 0
-        self._bar: tqdm[Any] | None = None
-
-    def __enter__(self) -> _Bar:
-        if self.shown:
-            self._bar = tqdm(total=self._total, file=sys.stderr, leave=False, unit="checkpoint", delay=0.2)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def describe(self, name: str) -> None:
-        if self._bar is not None:
-            self._bar.set_description(name, refresh=False)
-
-    def show(self, done: int) -> None:
-        if self._bar is not None:
-            self._bar.update(self._base + done - self._bar.n)
-
-    def finish(self, done: int) -> None:
-        self.show(done)
-        self._base += done

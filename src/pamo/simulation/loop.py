@@ -1,8 +1,8 @@
 """The compiled trial loop: the paper's rounds, for any policy and environment, with nothing allocated on the way.
 
 It is compiled once for each number of objectives, not for each policy: policy and environment come in as functions of
-a fixed type. (Twice, to be exact: `pamo.simulation.spread` says why.) Sums are kept for the part of the statistics that
-the policy at hand reads, with the means and inverses that kernels read derived from them as they change.
+a fixed type, each called once a round for all users of the trials that are played abreast (`pamo.simulation.rounds`).
+An observer may come in as well, and see what was known when the users of a trial chose.
 """
 
 from __future__ import annotations
@@ -16,27 +16,33 @@ import numpy as np
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import compile_for, count_of, dimensions, kernel
-from pamo.environments.base import draw_signature, instance_signature
+from pamo.compiling import LANES, bare, compile_for, count_of, dimensions, kernel, lane_of
+from pamo.environments.base import instance_signature
 from pamo.environments.protocols import ALL, assign
 from pamo.pareto import shortfall
-from pamo.policies.base import Run, kernel_signature, pick
-from pamo.simulation.spread import (
+from pamo.policies.base import scratch_for
+from pamo.priors import room_for, row_of
+from pamo.reading import PREFERENCE, PULLS, clear_arms, common_numbers, padded, scatter_at, step_arm, tile_height
+from pamo.simulation.learning import (
     PLAN_TYPE,
+    RIDGE,
     SPREAD_TYPE,
-    Plan,
+    USERS_TYPE,
     Spread,
-    forget,
-    learn_arm,
-    learn_population,
-    learn_preference,
-    plain_views,
-    wide_forget,
-    wide_learn_arm,
-    wide_learn_preference,
-    wide_views,
+    TrialPlan,
+    Users,
+    arrive,
+    following_fit,
+    forget_users,
+    learn_priors,
+    learn_users,
+    users_for,
 )
+from pamo.simulation.rounds import choosing_signature, drawing_signature
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
+
+ABREAST = 40
+"""Users, of several trials, that are played abreast: enough to fill lanes and calls, few enough for the cache."""
 
 
 class Records(NamedTuple):
@@ -54,6 +60,36 @@ class Records(NamedTuple):
     """(trials, checkpoints): the mean over users of ‖ĉ − c̄‖₂ then."""
     pulls: Floats
     """(trials, arms), at the end."""
+
+
+class Moment(NamedTuple):
+    """What an observer sees of a trial in a round: all that was known when its users chose, and the truth."""
+
+    t: int
+    trial: int
+    """The trial's row in the records and notes."""
+    first: int
+    """The trial's first user in `users`: user n of the trial is `row_of(users.read, first + n)`."""
+    arms: Floats
+    """The trial's tiles, (blocks, …)."""
+    users: Users
+    common: Floats
+    means: Floats
+    """(arms, D): the true reward means."""
+    truth: Floats
+    """(users, D): the true mean preferences."""
+    chosen: Ints
+    """(users,): the arms that they chose."""
+
+
+class Watched(NamedTuple):
+    """What an observer is given to go by and to write to, and room to work in."""
+
+    numbers: Floats
+    """Settings of its own."""
+    notes: Floats
+    """(trials, …): a row a trial, zeros at first."""
+    room: Floats
 
 
 @kernel
@@ -76,147 +112,228 @@ def write_gaps(gaps: Floats, pareto: Floats, means: Floats, preferences: Floats,
 
 
 @kernel
-def _preference_error(estimate: Floats, truth: Floats) -> float:
+def _preference_error(users: Floats, first: int, truth: Floats) -> float:
     total = 0.0
     for n in range(len(truth)):
-        square = 0.0
+        user, square = row_of(users, first + n), 0.0
         for d in range(truth.shape[1]):
-            square += (estimate[n, d] - truth[n, d]) ** 2
+            square += (user[PREFERENCE + d] - truth[n, d]) ** 2
         total += math.sqrt(square)
     return total / len(truth)
 
 
 def _run_trials(
-    score: Any,
+    choose: Any,
     instance: Any,
     draw: Any,
+    observer: Any,
     seed: int,
     first_trial: int,
     first_row: int,
     last_row: int,
-    plan: Plan,
+    plan: TrialPlan,
     hyperparameters: Floats,
     numbers: Floats,
     checkpoints: Ints,
     records: Records,
+    watched: Watched,
     progress: Ints,
     worker: int,
     stop: Ints,
-    dims: Any,
-    plain: bool | None,
+    lanes: int,
     spread: Spread | None,
+    dims: Any,
 ) -> None:
-    objectives, size = count_of(dims), plan.offer_size
-    means, truth = np.empty((plan.arms, objectives)), np.empty((plan.users, objectives))
-    gaps, pareto = np.empty((plan.users, plan.arms)), np.empty(plan.arms)
-    if plain is not None:
-        arms, users = plain_views(plan, objectives)
+    objectives, size, each = count_of(dims), plan.offer_size, plan.users
+    most = max(1, min((ABREAST + each - 1) // each, last_row - first_row))
+    if plan.per_user:  # as many tiles as users and blocks
+        most = 1
+    blocks = plan.arms // size
+    means, truth = np.empty((most, plan.arms, objectives)), np.empty((most, each, objectives))
+    gaps, pareto = np.empty((most, each, plan.arms)), np.empty((most, plan.arms))
+    height = scatter_at(objectives)
     if spread is not None:
-        arms, users, sums = wide_views(plan, objectives)
-    reward_sum, overall_sum = np.empty((plan.arms, objectives)), np.empty(plan.arms)
-    stated_sum, regret = np.empty((plan.users, objectives)), np.empty(plan.users)
-    streams = np.empty((4, 4), dtype=np.uint64)
-    instance_stream, stream, policy_stream, spare = streams[0], streams[1], streams[2], streams[3]
-    side = max(size, objectives)
-    if spread is not None:
-        side += 1
-    run = Run(hyperparameters, policy_stream, np.empty((side, side)))
-    scores, offer = np.empty(size), np.arange(size)
-    blocks = np.arange(plan.arms // size)
-    rewards, overalls = np.empty((plan.users, objectives)), np.empty(plan.users)
-    chosen = np.empty(plan.users, dtype=np.int64)
-    reward, stated, gain = np.empty(objectives + 1), np.empty(objectives), np.empty(objectives)
+        height = tile_height(objectives)
+    owners = most * each if plan.per_user else most  # of tiles: the trials, or each user alone
+    arms, common = np.empty((owners * blocks, height, padded(size))), np.empty((most, common_numbers(objectives)))
+    sums = np.empty((owners * blocks * size, objectives + 2))
+    users = users_for(most, plan, spread, dims)
+    chunks = len(users.read)
+    rewards, statements = np.zeros((chunks, objectives + 1, LANES)), np.zeros((chunks, objectives, LANES))
+    room, working = np.empty((objectives, LANES)), room_for(objectives)
+    streams = np.empty((most, 4, 4), dtype=np.uint64)
+    scores, scratch = np.empty(padded(size)), np.empty(scratch_for(size, objectives))
+    reward, stated = np.empty(objectives + 1), np.empty(objectives)
+    assigned = np.empty((most, blocks), dtype=np.int64)
+    tiles, places, chosen = (
+        np.empty(most * each, dtype=np.int64),
+        np.empty(most * each, dtype=np.int64),
+        np.empty(most * each, dtype=np.int64),
+    )
+    regret, totals = np.empty((most, each)), np.empty((most, 3))
 
-    for row in range(first_row, last_row):
-        for purpose in (INSTANCE, ENVIRONMENT, POLICY, STATED):
-            start(streams[purpose], key_of(seed, first_trial + row, purpose))
-        instance(means, truth, numbers, instance_stream, dims)
-        write_gaps(gaps, pareto, means, truth, size, dims)
-        if plain is not None:
-            forget(arms, users, reward_sum, overall_sum, stated_sum, truth, plan)
-        if spread is not None:
-            wide_forget(arms, users, sums, reward_sum, stated_sum, truth, plan, dims)
+    for base in range(first_row, last_row, most):
+        trials = min(most, last_row - base)
+        for trial in range(trials):
+            for purpose in (INSTANCE, ENVIRONMENT, POLICY, STATED):
+                start(streams[trial, purpose], key_of(seed, first_trial + base + trial, purpose))
+            instance(means[trial], truth[trial], numbers, streams[trial, INSTANCE], dims)
+            write_gaps(gaps[trial], pareto[trial], means[trial], truth[trial], size, dims)
+            for block in range(blocks):
+                assigned[trial, block] = block
+        for tile in range(len(arms)):
+            clear_arms(arms[tile])
+        sums.fill(0.0)
+        common.fill(0.0)
+        forget_users(users, truth, plan, spread, dims)
         regret.fill(0.0)
-        for block in range(len(blocks)):
-            blocks[block] = block
-        pareto_regret, overall_total, optimal, place = 0.0, 0.0, 0.0, 0
+        totals.fill(0.0)
+        place, due = 0, 1
 
         for t in range(1, plan.rounds + 1):
-            assign(blocks, plan.protocol, stream)
-            present = plan.users if t >= plan.arrival else plan.users - plan.newcomers
-            for n in range(present):
-                own_t = t if n < plan.users - plan.newcomers else t - plan.arrival + 1
-                if plan.protocol != ALL:
-                    for j in range(size):
-                        offer[j] = blocks[n] * size + j
-                score(scores, offer, n, own_t, arms, users, run, dims)
-                arm = offer[pick(scores, size, policy_stream)]
-                overall = draw(reward, stated, arm, n, means, truth, numbers, plan.wants_stated, stream, spare, dims)
-                gap = gaps[n, arm]
-                regret[n] += gap
-                pareto_regret += pareto[arm]
-                overall_total += overall
-                optimal += 1.0 if gap == 0.0 else 0.0
-                if plain is not None:
-                    learn_preference(users, n, own_t, reward, overall, stated, stated_sum, gain, plan, dims)
-                    if plan.per_user:
-                        users.pulls[n, arm] += 1.0
-                        users.overall_mean[n, arm] += (overall - users.overall_mean[n, arm]) / users.pulls[n, arm]
-                if spread is not None:
-                    wide_learn_preference(
-                        spread, users, sums, n, own_t, reward, overall, stated, stated_sum, gain, plan, dims
+            present = each if t >= plan.arrival else each - plan.newcomers
+            for trial in range(trials):
+                assign(assigned[trial], plan.protocol, streams[trial, ENVIRONMENT])
+                for n in range(trial * each, (trial + 1) * each):
+                    block = 0 if plan.protocol == ALL else assigned[trial, n - trial * each]
+                    tiles[n] = (n if plan.per_user else trial) * blocks + block
+            choose(
+                places,
+                tiles,
+                trials,
+                t,
+                plan,
+                arms,
+                users.read,
+                common,
+                hyperparameters,
+                streams,
+                scores,
+                scratch,
+                dims,
+            )
+            for trial in range(trials):
+                for n in range(trial * each, trial * each + present):
+                    chosen[n] = (tiles[n] % blocks) * size + places[n]
+            draw(
+                rewards,
+                statements,
+                chosen,
+                trials,
+                present,
+                plan,
+                means,
+                truth,
+                numbers,
+                streams,
+                reward,
+                stated,
+                dims,
+            )
+            if observer is not None:
+                for trial in range(trials):
+                    first = trial * each
+                    moment = Moment(
+                        t,
+                        base + trial,
+                        first,
+                        arms[trial * blocks : (trial + 1) * blocks],
+                        users,
+                        common[trial],
+                        means[trial],
+                        truth[trial],
+                        chosen[first : first + each],
                     )
-                chosen[n], overalls[n] = arm, overall
-                for d in range(objectives):
-                    rewards[n, d] = reward[d]
+                    observer(moment, watched, plan, dims)
+            if t == 1:
+                arrive(users, trials, 0, each - plan.newcomers, plan, dims)
+            if t == plan.arrival:
+                arrive(users, trials, each - plan.newcomers, each, plan, dims)
+            learn_users(users, trials, rewards, statements, plan, lanes, room, working, spread, dims)
             # Every user chose from the arms as they stood at the round's start.
-            for n in range(present):
-                if plain is not None:
-                    learn_arm(arms, chosen[n], n, rewards, overalls[n], reward_sum, overall_sum, dims)
-                if spread is not None:
-                    wide_learn_arm(arms, chosen[n], n, rewards, reward_sum, dims)
-            if spread is not None:
-                learn_population(spread, users, sums, t, plan, dims)
+            for trial in range(trials):
+                pareto_regret, overall, optimal = 0.0, 0.0, 0.0
+                for n in range(present):
+                    i = trial * each + n
+                    arm, chunk, lane = chosen[i], i // LANES, i % LANES
+                    gap = gaps[trial, n, arm]
+                    regret[trial, n] += gap
+                    pareto_regret += pareto[trial, arm]
+                    overall += rewards[chunk, objectives, lane]
+                    optimal += 1.0 if gap == 0.0 else 0.0
+                    tile, own = bare(arms[tiles[i]]), bare(sums[tiles[i] * size + places[i]])
+                    values, shared = lane_of(rewards[chunk], lane), bare(common[trial])
+                    step_arm(tile, places[i], own, values, shared, spread, dims)
+                totals[trial, 0] += pareto_regret
+                totals[trial, 1] += overall
+                totals[trial, 2] += optimal
+            if spread is not None:  # noqa: SIM102  # Numba drops it for a None only as it stands
+                if spread.shared and plan.kind == RIDGE and t >= due:
+                    due = following_fit(t)
+                    learn_priors(users, trials, plan, spread, working, dims)
             if t == checkpoints[place]:
-                for n in range(plan.users):
-                    records.regret_by_user[row, place, n] = regret[n]
-                records.pareto_regret[row, place] = pareto_regret
-                records.overall[row, place] = overall_total
-                records.optimal[row, place] = optimal
-                records.preference_error[row, place] = _preference_error(users.preference, truth)
+                for trial in range(trials):
+                    row = base + trial
+                    for n in range(each):
+                        records.regret_by_user[row, place, n] = regret[trial, n]
+                    records.pareto_regret[row, place] = totals[trial, 0]
+                    records.overall[row, place] = totals[trial, 1]
+                    records.optimal[row, place] = totals[trial, 2]
+                    error = _preference_error(users.read, trial * each, truth[trial])
+                    records.preference_error[row, place] = error
+                    progress[worker] += 1
                 place += 1
-                progress[worker] += 1
                 if stop[0] != 0:
                     return
-        for i in range(plan.arms):
-            records.pulls[row, i] = arms.pulls[i]
+        for trial in range(trials):
+            for i in range(plan.arms):
+                pulls = 0.0
+                for owner in range(each if plan.per_user else 1):
+                    tile = ((trial * each + owner) if plan.per_user else trial) * blocks + i // size
+                    pulls += arms[tile, PULLS, i % size]
+                records.pulls[base + trial, i] = pulls
+
+
+def _array(axes: int, of: Any = types.float64) -> Any:
+    return types.Array(of, axes, "C")
 
 
 @cache
-def trial_loop(objectives: int, reads_spread: bool = False) -> Any:
+def observer_signature(objectives: int) -> Any:
+    """Return the Numba signature of every observer: observer(moment, watched, plan, dims)."""
+    moment = types.NamedTuple(
+        (types.int64,) * 3 + (_array(3), USERS_TYPE, _array(1), _array(2), _array(2), _array(1, types.int64)), Moment
+    )
+    return types.void(moment, WATCHED_TYPE, PLAN_TYPE, numba.typeof(dimensions(objectives)))
+
+
+WATCHED_TYPE = types.NamedTuple((_array(1), _array(2), _array(1)), Watched)
+
+
+@cache
+def trial_loop(objectives: int, reads_spread: bool = False, observed: bool = False) -> Any:
     """Return the trial loop compiled for this number of objectives (one for all numbers above `SPECIALISED`)."""
-    floats = [types.Array(types.float64, axes, "C") for axes in range(4)]
-    whole = types.int64
-    indices = types.Array(types.int64, 1, "C")
-    records = types.NamedTuple((floats[3],) + (floats[2],) * 5, Records)
+    whole, indices = types.int64, _array(1, types.int64)
     signature = types.void(
-        types.FunctionType(kernel_signature(objectives, reads_spread)),
+        types.FunctionType(choosing_signature(objectives)),
         types.FunctionType(instance_signature(objectives)),
-        types.FunctionType(draw_signature(objectives)),
+        types.FunctionType(drawing_signature(objectives)),
+        types.FunctionType(observer_signature(objectives)) if observed else types.none,
         types.uint64,
         whole,
         whole,
         whole,
         PLAN_TYPE,
-        floats[1],
-        floats[1],
+        _array(1),
+        _array(1),
         indices,
-        records,
+        types.NamedTuple((_array(3),) + (_array(2),) * 5, Records),
+        WATCHED_TYPE,
         indices,
         whole,
         indices,
-        numba.typeof(dimensions(objectives)),
-        types.none if reads_spread else types.boolean,
+        whole,
         SPREAD_TYPE if reads_spread else types.none,
+        numba.typeof(dimensions(objectives)),
     )
     return compile_for(_run_trials, signature)

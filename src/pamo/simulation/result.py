@@ -17,8 +17,8 @@ from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.plain import plain
 from pamo.policies.base import Policy
+from pamo.simulation.learning import TrialPlan
 from pamo.simulation.loop import Records
-from pamo.simulation.spread import Plan
 
 
 class Summary(NamedTuple):
@@ -99,8 +99,12 @@ class PolicyResult:
     seconds: float
 
     @classmethod
-    def from_records(cls, policy: Policy, plan: Plan, marks: Ints, records: Records, seconds: float) -> PolicyResult:
+    def from_records(
+        cls, policy: Policy, plan: TrialPlan, marks: Ints, records: Records, seconds: float
+    ) -> PolicyResult:
         """Return the result of the loop's records."""
+        # Of the newcomers only the rounds since they came are pulls.
+        pulls = marks * (plan.users - plan.newcomers) + np.maximum(marks - plan.arrival + 1, 0) * plan.newcomers
         error = np.full_like(records.preference_error, np.nan) if plan.kind == Kind.NONE else records.preference_error
         return cls(
             id=policy.id,
@@ -109,7 +113,7 @@ class PolicyResult:
             regret_by_user=records.regret_by_user,
             pareto_regret=records.pareto_regret,
             overall=records.overall,
-            optimal_share=records.optimal / (marks * plan.users),
+            optimal_share=records.optimal / pulls,
             preference_error=error,
             pulls=records.pulls.astype(np.int64),
             seconds=seconds,
@@ -134,8 +138,7 @@ class PolicyResult:
     @property
     def decisions_per_second(self) -> float:
         """Decisions made a second of wall time, all threads together."""
-        users = self.regret_by_user.shape[2]
-        return float(self.trials * int(self.rounds[-1]) * users / max(self.seconds, 1e-9))
+        return float(int(self.pulls.sum()) / max(self.seconds, 1e-9))
 
     def band(self, values: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         """Return mean, low and high (95 %) at each checkpoint, by default of the regret."""

@@ -8,24 +8,28 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.compiling import count_of, dimensions, inlined, kernel
+from pamo.compiling import bare, count_of, dimensions, inlined, kernel
 from pamo.errors import InputError
-from pamo.sharing.user import (
-    _LEAST,
+from pamo.priors.user import (
     BIAS_MEAN,
     BIAS_RIDGE,
     COUNT,
+    LEAST,
     NOISE,
+    NUMBERS,
     PAPER,
     PLAIN,
     PRIOR_ROUNDS,
     RIDGE,
     Population,
-    noise_of,
+    Room,
+    read_user,
+    room_for,
     solve_user,
     start_population,
-    write_inverse,
 )
+from pamo.rows import PLAIN as PLAIN_ROW
+from pamo.rows import pair, weighted_at
 from pamo.statistics import UserStatistics
 
 ITERATIONS = 10
@@ -42,17 +46,24 @@ NOISE_ROUNDS = 3.0
 
 
 @inlined
-def _misfit(moments: Floats, row: int, bias: float, preference: Floats, dims: Any) -> float:
-    """Σw(g − b − c·r)² from the moments."""
+def row_of(rows: Floats, n: int) -> Floats:
+    """Return user n's row, from rows that stand in lanes, (chunks, numbers, lanes): statistics have one lane alone."""
+    lanes = rows.shape[2]
+    return bare(rows[n // lanes, :, n % lanes])  # type: ignore[no-any-return]
+
+
+@inlined
+def _misfit(row: Floats, start: int, bias: float, preference: Floats, dims: Any) -> float:
+    """Σw(g − b − c·r)² from the triangle that begins at `start`."""
     objectives = count_of(dims)
     last = objectives + 1
-    total = moments[row, last, last] + bias * (bias * moments[row, 0, 0] - 2.0 * moments[row, last, 0])
+    total = row[start + pair(last, last)] + bias * (bias * row[start] - 2.0 * row[start + pair(last, 0)])
     for d in range(objectives):
-        along = 2.0 * (bias * moments[row, d + 1, 0] - moments[row, last, d + 1])
-        along += preference[0, d] * moments[row, d + 1, d + 1]
+        along = 2.0 * (bias * row[start + pair(d + 1, 0)] - row[start + pair(last, d + 1)])
+        along += preference[d] * row[start + pair(d + 1, d + 1)]
         for e in range(d):
-            along += 2.0 * preference[0, e] * moments[row, d + 1, e + 1]
-        total += preference[0, d] * along
+            along += 2.0 * preference[e] * row[start + pair(d + 1, e + 1)]
+        total += preference[d] * along
     return float(max(total, 0.0))
 
 
@@ -65,7 +76,7 @@ def _solve(matrix: Floats, right: Floats, dims: Any) -> None:
             entry = matrix[d, e]
             for k in range(e):
                 entry -= matrix[d, k] * matrix[e, k]
-            matrix[d, e] = math.sqrt(max(entry, _LEAST)) if d == e else entry / matrix[e, e]
+            matrix[d, e] = math.sqrt(max(entry, LEAST)) if d == e else entry / matrix[e, e]
         for e in range(d):
             right[d] -= matrix[d, e] * right[e]
         right[d] /= matrix[d, d]
@@ -77,45 +88,56 @@ def _solve(matrix: Floats, right: Floats, dims: Any) -> None:
 
 @kernel
 def fit_population(
-    population: Population, plain: Floats, weighted: Floats, with_bias: bool, elasticity: float, dims: Any
+    population: Population,
+    rows: Floats,
+    first_user: int,
+    users: int,
+    with_bias: bool,
+    elasticity: float,
+    room: Room,
+    dims: Any,
 ) -> None:
-    """Fit the prior to all users' moments by its marginal likelihood; φ, too, where `elasticity` is below 0."""
-    objectives, users = count_of(dims), len(plain)
-    last = objectives + 1
+    """Fit the prior to the rows of so many users by its marginal likelihood; φ, too, where `elasticity` is below 0.
+
+    rows: in lanes, as `row_of` reads them.
+    """
+    objectives, root, user = count_of(dims), room.root, room.user
+    last, paper = objectives + 1, weighted_at(objectives)
     rounds, directed, lengths, inverses = 0.0, 0.0, 0.0, 0.0  # Σ1, the same where r ≠ 0, Σ‖r‖², Σ1/‖r‖²
     most = 0.0  # rounds of any user
     for n in range(users):
-        rounds += plain[n, 0, 0]
-        most = max(most, plain[n, 0, 0])
-        inverses += weighted[n, 0, 0]
+        row = row_of(rows, first_user + n)
+        rounds += row[PLAIN_ROW]
+        most = max(most, row[PLAIN_ROW])
+        inverses += row[paper]
         for d in range(objectives):
-            lengths += plain[n, d + 1, d + 1]
-            directed += weighted[n, d + 1, d + 1]
+            lengths += row[PLAIN_ROW + pair(d + 1, d + 1)]
+            directed += row[paper + pair(d + 1, d + 1)]
     if directed == 0.0:
         return
-    least = _LEAST * most * (1.0 + 1e-3 * most)  # noise below which V is singular to rounding, which grows with a sum
+    least = LEAST * most * (1.0 + 1e-3 * most)  # noise below which V is singular to rounding, which grows with a sum
     numbers, mean = population.numbers, population.mean
     typical = lengths / rounds
     phi = elasticity if elasticity >= 0.0 else 0.5
     one, two = 1.0 - phi, phi * typical
     squares, moment, total, size = 0.0, 0.0, 0.0, 0.0
     for n in range(users):
-        squares += one * plain[n, last, last] + two * weighted[n, last, last]
+        row = row_of(rows, first_user + n)
+        squares += one * row[PLAIN_ROW + pair(last, last)] + two * row[paper + pair(last, last)]
         for d in range(objectives):
-            moment += one * plain[n, last, d + 1] + two * weighted[n, last, d + 1]
+            moment += one * row[PLAIN_ROW + pair(last, d + 1)] + two * row[paper + pair(last, d + 1)]
             for e in range(d + 1):
-                entry = one * plain[n, d + 1, e + 1] + two * weighted[n, d + 1, e + 1]
+                entry = one * row[PLAIN_ROW + pair(d + 1, e + 1)] + two * row[paper + pair(d + 1, e + 1)]
                 total += entry if e == d else 2.0 * entry
                 size += entry if e == d else 0.0
-    level = moment / total if total > _LEAST * size else 0.0  # all objectives weighing alike, how much each
+    level = moment / total if total > LEAST * size else 0.0  # all objectives weighing alike, how much each
     scale = max(squares / size, 1e-300)  # the mean of (g/‖r‖)²
     first = scale / objectives
     overall_noise = max(squares - level * moment, least * squares + 1e-300) / rounds  # around that level
     spread, noise = scale, overall_noise
     bias_mean, bias_spread = 0.0, first * typical
     mean.fill(level)
-    preference, root = np.empty((1, objectives)), np.zeros((objectives, objectives))
-    room, sums, curve = np.empty((3, objectives)), np.empty(objectives), np.empty((objectives, objectives))
+    sums, curve, mixed = room.lines[3], room.curve, room.lines[1]  # mixed: Σŵ·r of the user just solved
     for _ in range(ITERATIONS):
         numbers[RIDGE], numbers[PLAIN], numbers[PAPER] = noise / spread, one, two
         numbers[BIAS_RIDGE], numbers[BIAS_MEAN] = (noise / bias_spread if with_bias else -1.0), bias_mean
@@ -124,14 +146,15 @@ def fit_population(
         active, sizes, traces, misfit, freedom = 0.0, 0.0, 0.0, 0.0, 0.0
         plain_misfit, paper_misfit, biases, bias_squares, bias_traces = 0.0, 0.0, 0.0, 0.0, 0.0
         for n in range(users):
-            if plain[n, 0, 0] == 0.0:
+            row = row_of(rows, first_user + n)
+            if row[PLAIN_ROW] == 0.0:
                 continue
             active += 1.0
-            solve_user(preference, 0, root, plain, weighted, n, population, False, room, dims)
+            solve_user(user, row, population, False, room, dims)
             trace, bias = 0.0, 0.0
             for d in range(objectives):
-                sums[d] += preference[0, d]
-                sizes += preference[0, d] * preference[0, d]
+                sums[d] += user[d]
+                sizes += user[d] * user[d]
                 curve[d, d] += 1.0
                 for e in range(d + 1):
                     trace += root[d, e] * root[d, e]
@@ -140,14 +163,15 @@ def fit_population(
             freedom += objectives - numbers[RIDGE] * trace
             traces += trace
             if with_bias:
-                corner = one * plain[n, 0, 0] + two * weighted[n, 0, 0] + numbers[BIAS_RIDGE]
-                bias = one * plain[n, last, 0] + two * weighted[n, last, 0] + numbers[BIAS_RIDGE] * bias_mean
+                corner = one * row[PLAIN_ROW] + two * row[paper] + numbers[BIAS_RIDGE]
+                bias = one * row[PLAIN_ROW + pair(last, 0)] + two * row[paper + pair(last, 0)]
+                bias += numbers[BIAS_RIDGE] * bias_mean
                 across = 0.0
                 for d in range(objectives):
-                    bias -= room[1, d] * preference[0, d]
+                    bias -= mixed[d] * user[d]
                     along = 0.0
                     for e in range(d + 1):
-                        along += root[d, e] * room[1, e]
+                        along += root[d, e] * mixed[e]
                     across += along * along
                 bias /= corner
                 trace = (1.0 + across / corner) / corner
@@ -155,8 +179,8 @@ def fit_population(
                 biases += bias
                 bias_squares += bias * bias
                 bias_traces += trace
-            own_plain = _misfit(plain, n, bias, preference, dims)
-            own_paper = _misfit(weighted, n, bias, preference, dims)
+            own_plain = _misfit(row, PLAIN_ROW, bias, user, dims)
+            own_paper = _misfit(row, paper, bias, user, dims)
             misfit += one * own_plain + two * own_paper
             plain_misfit += own_plain
             paper_misfit += own_paper
@@ -196,22 +220,10 @@ def fit_population(
 
 
 @kernel
-def solve_users(
-    preference: Floats,
-    inverse_gram: Floats,
-    noise: Floats,
-    plain: Floats,
-    weighted: Floats,
-    population: Population,
-    non_negative: bool,
-    dims: Any,
-) -> None:
-    """Write every user's ĉ, V⁻¹ (on and below the diagonal) and σ̂² from the moments and the prior."""
-    root, room = np.zeros((count_of(dims), count_of(dims))), np.empty((3, count_of(dims)))
-    for n in range(len(plain)):
-        squares = solve_user(preference, n, root, plain, weighted, n, population, non_negative, room, dims)
-        write_inverse(inverse_gram, n, root, dims)
-        noise[n] = noise_of(squares, plain[n, 0, 0], population)
+def read_users(out: Floats, rows: Floats, population: Population, non_negative: bool, room: Room, dims: Any) -> None:
+    """Write what a kernel reads of every user, a row each."""
+    for n in range(len(out)):
+        read_user(out[n], row_of(rows, n), population, non_negative, room, dims)
 
 
 def empty_population(
@@ -226,9 +238,9 @@ def empty_population(
     """
     if objectives < 1 or not ridge > 0:
         raise InputError(f"expected at least one objective and ridge > 0, got {objectives} and {ridge}")
-    population = Population(mean=np.empty(objectives), numbers=np.empty(8))
+    population = Population(mean=np.empty(objectives), numbers=np.empty(NUMBERS))
     first = 1.0 / objectives if level is None else level
-    start_population(population, first, ridge, float(objectives) if weight is None else weight)
+    start_population(population, first, ridge, 0.0, float(objectives) if weight is None else weight)
     return population
 
 
@@ -248,5 +260,6 @@ def population_of(
         raise InputError(f"expected elasticity between 0 and 1, or none to fit it, got {elasticity}")
     population = empty_population(users.objectives, ridge=ridge)
     fitted = -1.0 if elasticity is None else float(elasticity)
-    fit_population(population, users.plain, users.weighted, bias, fitted, dimensions(users.objectives))
+    room, dims = room_for(users.objectives), dimensions(users.objectives)
+    fit_population(population, users.rows[:, :, None], 0, len(users.rows), bias, fitted, room, dims)
     return population

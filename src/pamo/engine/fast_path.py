@@ -1,0 +1,94 @@
+"""One compiled call for a decision, or for many, by the policies that are fast enough to ask for it.
+
+Each is a function of the module around one body, since only such a function is compiled once and for all, and a kernel
+handed in at run time takes a hundred microseconds to unpack. The policies that have none are served by `prepare`, their
+own kernel and `finish`, with the same result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pamo.compiling import count_of, inlined, kernel
+from pamo.engine.kernels import (
+    DRAWS,
+    PROPENSITY,
+    TOTAL,
+    arm_views,
+    chance,
+    hyperparameters_at,
+    look_up,
+    offer_tile,
+    offer_views,
+    refresh,
+    user_views,
+    write,
+)
+from pamo.policies.base import Run
+from pamo.policies.variance import Prts, PrucbHpV, PrucbUpV
+
+_HIDDEN, _ESTIMATED, _POSTERIOR = PrucbHpV.kernel, PrucbUpV.kernel, Prts.kernel
+
+
+@inlined
+def _choose(
+    score: Any,
+    score_without: Any,
+    drawing: Any,
+    arguments: Any,
+) -> None:
+    """Decide for each row of `sums` by the kernel `score`.
+
+    score_without: a kernel that leaves the preference bonus out, and reads as its own the first of the same
+    hyperparameters; None where there is no such bonus. drawing: None for a kernel that does not draw; one that does is
+    asked again and again for the propensity.
+    """
+    out, picks, offers, starts, sums, stated, known, state, rows, numbers, stream, scores, work, dims = arguments
+    objectives, arms = count_of(dims), len(rows)
+    views = arm_views(state, arms, objectives)
+    common = views[0]
+    refresh(state, views, rows, offers, dims)
+    user, _, _ = user_views(work, objectives)
+    scratch, _ = offer_views(work, arms, arms, objectives)
+    run = Run(numbers[hyperparameters_at(objectives) :], stream, scratch)
+    for n in range(len(out)):
+        offer = offers[starts[n] : starts[n + 1]]
+        count = len(offer)
+        t = look_up(sums[n], stated[n], known[n], numbers, work, dims)
+        tile = offer_tile(views, work, arms, offer, dims)
+        width = tile.shape[1]
+        score(scores[0, :width], count, t, tile, user, common, run, dims)
+        if score_without is not None:
+            score_without(scores[1, :width], count, t, tile, user, common, run, dims)
+        if score_without is None:
+            for j in range(count):
+                scores[1, j] = scores[0, j]
+        first = write(out[n], picks[n], offer, tile, user, scores, state[TOTAL], stream, dims)
+        if drawing is not None:
+            total = out[n, PROPENSITY]
+            for _ in range(int(numbers[DRAWS])):
+                score(scores[1, :width], count, t, tile, user, common, run, dims)
+                total += chance(scores[1], count, first)
+            out[n, PROPENSITY] = total / (1.0 + numbers[DRAWS])
+
+
+@kernel
+def choose_hidden(*arguments: Any) -> None:
+    """Decide by PRUCB-HP with estimated variances."""
+    _choose(_HIDDEN, _ESTIMATED, None, arguments)
+
+
+@kernel
+def choose_estimated(*arguments: Any) -> None:
+    """Decide by PRUCB-UP or PRUCB-KP with estimated variances."""
+    _choose(_ESTIMATED, None, None, arguments)
+
+
+@kernel
+def choose_drawn(*arguments: Any) -> None:
+    """Decide by posterior sampling."""
+    _choose(_POSTERIOR, None, True, arguments)
+
+
+CHOOSERS: dict[Any, Any] = {_HIDDEN: choose_hidden, _ESTIMATED: choose_estimated, _POSTERIOR: choose_drawn}
+"""From a policy's kernel to the call that does everything."""

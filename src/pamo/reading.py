@@ -1,0 +1,211 @@
+"""What a policy's kernel reads, and how it follows from the rows: of the arms on offer, of one user, of all arms.
+
+A kernel is given arrays of numbers, and these are the names of their places:
+
+    arms[PULLS, j]            N, the pulls of the offer's j-th arm
+    arms[WIDTH, j]            1/√max(N, 1), the width of a mean of so many pulls
+    arms[LOG_PULLS, j]        log max(N, 1), where the policy reads the spread
+    arms[OVERALL, j]          ḡ, the mean overall score; 0 before the first pull
+    arms[MEAN + d, j]         r̂(d); 0 before the first pull
+    arms[scatter_at(D) + pair(d, e), j]  Σ(r − r̂)(r − r̂)ᵀ for e ≤ d, where the policy reads the spread
+
+    user[PREFERENCE + d]      ĉ(d)
+    user[inverse_at(D) + pair(d, e)]     V⁻¹ for e ≤ d, where ĉ is a ridge
+    user[noise_at(D)]         σ̂², the variance of the regression's noise, where the policy reads the spread
+    user[squares_at(D)]       the squares left over, the least of Σŵ(g − c·r)² + λ‖c − m‖², likewise
+    user[directed_at(D)]      the rounds with r ≠ 0, likewise
+
+    common[pair(d, e)]        the scatter of all arms together, where the policy reads the spread
+    common[freedom_at(D)]     Σ(N − 1) over the arms that were pulled, likewise
+
+The arms on offer are a *tile*: a line for each number, padded with arms that nobody has pulled to a multiple of
+`LANES`, so that a plain loop over them is compiled for several at a time and treats all alike: arms of which the same
+was seen tie. There are two ways to each of these, which agree: all at once from the rows (`read_arm`, and `read_user`
+of `pamo.priors`), or by one step for each feedback (`step_arm`, `step_user`), as the simulator goes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pamo.arrays import Floats, Ints
+from pamo.compiling import LANES, anywhere, count_of, inlined, kernel, log
+from pamo.rows import counts_at, observe_sums, pair, scored_at, triangle
+
+PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
+"""Lines of a tile."""
+PREFERENCE = 0
+"""Where ĉ begins in what is read of a user."""
+
+
+@anywhere
+def padded(count: int) -> int:
+    """Return the length of a tile's lines for so many arms.
+
+    >>> padded(5), padded(8), padded(9)
+    (8, 8, 16)
+    """
+    return (count + LANES - 1) // LANES * LANES
+
+
+@anywhere
+def scatter_at(objectives: int) -> int:
+    """Return the first line of the arms' scatter: the height of a tile without it."""
+    return MEAN + objectives
+
+
+@anywhere
+def tile_height(objectives: int) -> int:
+    """Return the lines of a tile with everything."""
+    return MEAN + objectives + triangle(objectives)
+
+
+@anywhere
+def inverse_at(objectives: int) -> int:
+    """Return where V⁻¹ begins in what is read of a user."""
+    return objectives
+
+
+@anywhere
+def noise_at(objectives: int) -> int:
+    """Return the place of σ̂² in what is read of a user."""
+    return objectives + triangle(objectives)
+
+
+@anywhere
+def squares_at(objectives: int) -> int:
+    """Return the place of the squares left over."""
+    return objectives + triangle(objectives) + 1
+
+
+@anywhere
+def directed_at(objectives: int) -> int:
+    """Return the place of the rounds with a direction."""
+    return objectives + triangle(objectives) + 2
+
+
+@anywhere
+def user_numbers(objectives: int) -> int:
+    """Return how many numbers are read of a user."""
+    return objectives + triangle(objectives) + 3
+
+
+@anywhere
+def freedom_at(objectives: int) -> int:
+    """Return the place of Σ(N − 1) in what all arms have in common."""
+    return triangle(objectives)
+
+
+@anywhere
+def common_numbers(objectives: int) -> int:
+    """Return how many numbers all arms have in common."""
+    return triangle(objectives) + 1
+
+
+# ---- arms
+
+
+@kernel
+def clear_arms(arms: Floats) -> None:
+    """Write a tile of arms of which nothing was seen."""
+    arms.fill(0.0)
+    arms[WIDTH].fill(1.0)
+
+
+@inlined
+def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> None:
+    """Write what an arm's row says into place j of a tile, and what has changed by it into the common numbers."""
+    objectives = count_of(dims)
+    first, counts, scored, pulls = scatter_at(objectives), counts_at(objectives), scored_at(objectives), row[0]
+    least = max(pulls, 1.0)
+    common[freedom_at(objectives)] += max(pulls - 1.0, 0.0) - max(arms[PULLS, j] - 1.0, 0.0)
+    arms[PULLS, j] = pulls
+    arms[WIDTH, j] = 1.0 / math.sqrt(least)
+    arms[LOG_PULLS, j] = log(least)
+    arms[OVERALL, j] = row[pair(objectives + 1, 0)] / max(row[scored], 1.0)
+    for d in range(objectives):
+        arms[MEAN + d, j] = row[counts + objectives + d] / max(row[counts + d], 1.0)
+        for e in range(d + 1):
+            entry = row[pair(d + 1, e + 1)] - row[pair(d + 1, 0)] * row[pair(e + 1, 0)] / least
+            common[pair(d, e)] += entry - arms[first + pair(d, e), j]
+            arms[first + pair(d, e), j] = entry
+
+
+@kernel
+def read_arms(arms: Floats, rows: Floats, common: Floats, dims: Any) -> None:
+    """Write what all arms' rows say into one tile, and what they have in common."""
+    clear_arms(arms)
+    common.fill(0.0)
+    for i in range(len(rows)):
+        read_arm(arms, i, rows[i], common, dims)
+
+
+@inlined
+def gather(tile: Floats, arms: Floats, offer: Ints) -> None:
+    """Write the tile of an offer, taken from the tile of all arms; what pads it is left as it is."""
+    for number in range(len(tile)):
+        for j in range(len(offer)):
+            tile[number, j] = arms[number, offer[j]]
+
+
+@inlined
+def step_arm(arms: Floats, j: int, sums: Floats, values: Floats, common: Floats, spread: Any, dims: Any) -> None:
+    """Take one pull with the values (r₁ … r_D, g) into an arm's place in a tile, and into its sums (N, Σr, Σg).
+
+    With spread None the scatter is left out, and what is common with it.
+    """
+    objectives = count_of(dims)
+    before = arms[PULLS, j]
+    share = 1.0 / (before + 1.0)
+    observe_sums(sums, 1.0, values, objectives + 2)
+    if spread is not None:
+        if before > 0.0:
+            first = scatter_at(objectives)
+            for d in range(objectives):
+                across = before * share * (values[d] - arms[MEAN + d, j])
+                for e in range(d + 1):
+                    product = across * (values[e] - arms[MEAN + e, j])
+                    arms[first + pair(d, e), j] += product
+                    common[pair(d, e)] += product
+            common[freedom_at(objectives)] += 1.0
+        arms[LOG_PULLS, j] = log(before + 1.0)
+    arms[PULLS, j] = before + 1.0
+    arms[WIDTH, j] = math.sqrt(share)
+    arms[OVERALL, j] = sums[objectives + 1] * share
+    for d in range(objectives):
+        arms[MEAN + d, j] = sums[d + 1] * share
+
+
+# ---- a user
+
+
+@inlined
+def step_user(
+    user: Floats, values: Floats, square: float, least: float, one: float, two: float, room: Floats, dims: Any
+) -> float:
+    """Take one round with the values (r₁ … r_D, g) into ĉ = V⁻¹b and V⁻¹ by a rank-one step (Alg. 1, updating lines).
+
+    V ← V + ŵ·r·rᵀ and b ← b + ŵ·g·r, without V or b: O(D²) in place of O(D³). square is ‖r‖², and a reward of no more
+    than `least` is as good as 0 and leaves both as they are. ŵ = one + two/‖r‖²: the paper's weight has one = 0 and
+    two = ω, a plain ridge one = 1 and two = 0. Returns what the round adds to the squares left over. `room` is D long.
+    """
+    objectives = count_of(dims)
+    inverse = inverse_at(objectives)
+    directed = square > least
+    denominator = square / (one * square + two)  # 1/ŵ
+    residual = values[objectives]
+    for d in range(objectives):
+        along = 0.0  # of V⁻¹r
+        for e in range(objectives):
+            along += user[inverse + (pair(d, e) if e <= d else pair(e, d))] * values[e]
+        room[d] = along
+        denominator += along * values[d]
+        residual -= user[PREFERENCE + d] * values[d]
+    scale = 1.0 / denominator if directed else 0.0
+    for d in range(objectives):
+        scaled = scale * room[d]
+        user[PREFERENCE + d] += scaled * residual
+        for e in range(d + 1):
+            user[inverse + pair(d, e)] -= scaled * room[e]
+    return float(residual * residual * scale if directed else one * values[objectives] * values[objectives])

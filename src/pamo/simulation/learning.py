@@ -1,0 +1,296 @@
+"""What the trial loop keeps and learns: of the arms in tiles, of the users in chunks of lanes.
+
+Of a policy that does not read the spread the loop keeps ĉ and V⁻¹ alone, by rank-one steps. For one that does it keeps
+the users' rows as well (`pamo.rows`), which priors are fitted to. The loop is written once and compiled for each of the
+two: Numba drops what stands under `if spread is not None` for a None before it looks at types.
+
+Eight users stand abreast, `users[chunk, number, lane]`, so that what every user learns in a round is learned by eight
+at a time; a user who is not there yet, and a lane that nobody has, learns with weight 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from pamo.arrays import Floats
+from pamo.compiling import LANES, apart, bare, count_of, inlined, kernel, lane_of
+from pamo.estimators import Kind
+from pamo.priors import (
+    NOISE,
+    NUMBERS,
+    PAPER,
+    PLAIN,
+    PRIOR_ROUNDS,
+    Population,
+    Room,
+    fit_population,
+    noise_of,
+    read_user,
+    row_of,
+    start_population,
+)
+from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_at, step_user, user_numbers
+from pamo.rows import (
+    LEAST_SQUARE,
+    STATED_COUNT,
+    STATED_SUM,
+    observe_round,
+    pair,
+    square_of,
+    state,
+    stated_width,
+    user_width,
+)
+from pamo.rows import PLAIN as PLAIN_ROW
+
+RIDGE, STATED, KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
+
+
+class TrialPlan(NamedTuple):
+    """What a run is, in numbers: sizes, protocol, and how the policy forms its preference estimate."""
+
+    rounds: int
+    users: int
+    arms: int
+    offer_size: int
+    protocol: int
+    newcomers: int
+    """How many users, the last ones, come later."""
+    arrival: int
+    """The round in which they do."""
+    kind: int
+    per_user: bool
+    wants_stated: bool
+    first: float
+    """Each entry of ĉ before a user's first round."""
+    level: float
+    """What the ridge draws it to before anything is shared."""
+    ridge: float
+    plain: float
+    paper: float
+    """How the ridge weighs a round, plain + paper/‖r‖²."""
+
+
+class Spread(NamedTuple):
+    """How preferences are estimated for a policy that reads the spread; `pamo.priors` says what the words mean."""
+
+    shared: bool
+    bias: bool
+    elasticity: float
+    """φ, or -1 to fit it."""
+    non_negative: bool
+
+
+class Users(NamedTuple):
+    """What is learned of the users, in lanes (chunks, numbers, lanes), but for the priors."""
+
+    read: Floats
+    """What kernels read."""
+    rows: Floats
+    """Their rows, where the spread is read; else none."""
+    stated: Floats
+    """Their rows of stated preferences, where they are read; else none."""
+    told: Floats
+    """What the step of a user has to know of the prior, where the spread is read; else none."""
+    here: Floats
+    """(chunks, lanes): 1 for who takes part in this round, and 0."""
+    priors: Floats
+    """(trials, …): each trial's prior, its mean and then its numbers."""
+
+
+_WEIGHT_PLAIN, _WEIGHT_PAPER, _ROUNDS, _NOISE = range(4)
+"""Places in `told`."""
+
+PLAN_TYPE = types.NamedTuple(
+    (types.int64,) * 8 + (types.boolean,) * 2 + (types.float64,) * 5,
+    TrialPlan,
+)
+SPREAD_TYPE = types.NamedTuple((types.boolean, types.boolean, types.float64, types.boolean), Spread)
+_FLOATS_2, _FLOATS_3 = (types.Array(types.float64, axes, "C") for axes in (2, 3))
+USERS_TYPE = types.NamedTuple((_FLOATS_3,) * 4 + (_FLOATS_2,) * 2, Users)
+
+
+@inlined
+def users_for(trials: int, plan: TrialPlan, spread: Any, dims: Any) -> Users:
+    """Return room for what is learned of the users of so many trials."""
+    objectives = count_of(dims)
+    chunks = (trials * plan.users + LANES - 1) // LANES
+    kept = 0
+    if spread is not None:
+        kept = chunks
+    return Users(
+        np.empty((chunks, user_numbers(objectives), LANES)),
+        np.empty((kept, user_width(objectives), LANES)),
+        np.empty((chunks if plan.wants_stated else 0, stated_width(objectives), LANES)),
+        np.empty((kept, 4, LANES)),
+        np.empty((chunks, LANES)),
+        np.empty((trials, objectives + NUMBERS)),
+    )
+
+
+@inlined
+def _prior(users: Users, trial: int, dims: Any) -> Population:
+    objectives = count_of(dims)
+    return Population(users.priors[trial, :objectives], users.priors[trial, objectives:])
+
+
+@inlined
+def _tell(users: Users, n: int, prior: Population) -> None:
+    told = row_of(users.told, n)
+    told[_WEIGHT_PLAIN], told[_WEIGHT_PAPER] = prior.numbers[PLAIN], prior.numbers[PAPER]
+    told[_ROUNDS], told[_NOISE] = prior.numbers[PRIOR_ROUNDS], prior.numbers[NOISE]
+
+
+@kernel
+def forget_users(users: Users, truth: Floats, plan: TrialPlan, spread: Any, dims: Any) -> None:
+    """Set all that is learned of the users to the state before the first round (Alg. 1, initialization)."""
+    objectives = count_of(dims)
+    users.read.fill(0.0)
+    users.rows.fill(0.0)
+    users.stated.fill(0.0)
+    users.told.fill(0.0)
+    users.here.fill(0.0)
+    for trial in range(len(truth)):
+        prior = _prior(users, trial, dims)
+        start_population(prior, plan.level, plan.ridge, plan.plain, plan.paper)
+        for n in range(plan.users):
+            user = row_of(users.read, trial * plan.users + n)
+            for d in range(objectives):
+                user[inverse_at(objectives) + pair(d, d)] = 1.0 / plan.ridge
+                user[PREFERENCE + d] = truth[trial, n, d] if plan.kind == KNOWN else plan.first
+            if spread is not None:
+                _tell(users, trial * plan.users + n, prior)
+
+
+@kernel
+def arrive(users: Users, trials: int, first: int, last: int, plan: TrialPlan, dims: Any) -> None:
+    """Have users first … last − 1 of each trial take part from now on, after they have chosen for the first time."""
+    for trial in range(trials):
+        for n in range(trial * plan.users + first, trial * plan.users + last):
+            users.here[n // LANES, n % LANES] = 1.0
+            if plan.kind == RIDGE and plan.first != plan.level:  # ĉ₁ was no estimate: from here on ĉ = V⁻¹b
+                user = row_of(users.read, n)
+                for d in range(count_of(dims)):
+                    user[PREFERENCE + d] = plan.level
+
+
+# ---- what a round says of its users
+
+
+@apart
+def _step_lanes(
+    read: Floats, rewards: Floats, here: Floats, room: Floats, lanes: int, one: float, two: float, dims: Any
+) -> None:
+    """Take a round into ĉ and V⁻¹ of a chunk of users.
+
+    lanes is 8: were the compiler told, it would unroll the loop before it could vectorise it.
+    """
+    objectives = count_of(dims)
+    for lane in range(lanes & 24):
+        user, values, own = lane_of(read, lane), lane_of(rewards, lane), lane_of(room, lane)
+        square = here[lane] * square_of(values, objectives)
+        step_user(user, values, square, LEAST_SQUARE, one, two, own, dims)
+
+
+@apart
+def _step_rows(
+    read: Floats,
+    rows: Floats,
+    told: Floats,
+    rewards: Floats,
+    here: Floats,
+    room: Floats,
+    lanes: int,
+    stepping: bool,
+    dims: Any,
+) -> None:
+    """Take a round into the rows of a chunk of users and, where `stepping`, into what is read of them."""
+    objectives = count_of(dims)
+    for lane in range(lanes & 24):
+        observe_round(lane_of(rows, lane), lane_of(rewards, lane), here[lane], objectives)
+    if stepping:  # while the prior stays as it is
+        for lane in range(lanes & 24):
+            user, values, present = lane_of(read, lane), lane_of(rewards, lane), here[lane]
+            square = present * square_of(values, objectives)
+            one, two = told[_WEIGHT_PLAIN, lane], told[_WEIGHT_PAPER, lane]
+            left = present * step_user(user, values, square, LEAST_SQUARE, one, two, lane_of(room, lane), dims)
+            squares = user[squares_at(objectives)] + left
+            user[squares_at(objectives)] = squares
+            user[directed_at(objectives)] += 1.0 if square > LEAST_SQUARE else 0.0
+            user[noise_at(objectives)] = noise_of(
+                squares, rows[PLAIN_ROW, lane], told[_ROUNDS, lane], told[_NOISE, lane]
+            )
+
+
+@inlined
+def learn_users(
+    users: Users,
+    trials: int,
+    rewards: Floats,
+    statements: Floats,
+    plan: TrialPlan,
+    lanes: int,
+    room: Floats,
+    working: Room,
+    spread: Any,
+    dims: Any,
+) -> None:
+    """Take a round into all that is known of its users (Alg. 1 and 2, the updating lines of the inner loop)."""
+    objectives = count_of(dims)
+    if plan.wants_stated:
+        for n in range(trials * plan.users):
+            chunk, lane = n // LANES, n % LANES
+            row, user = lane_of(users.stated[chunk], lane), lane_of(users.read[chunk], lane)
+            state(row, lane_of(statements[chunk], lane), users.here[chunk, lane], objectives)
+            if plan.kind == STATED and row[STATED_COUNT] > 0.0:
+                for d in range(objectives):
+                    user[PREFERENCE + d] = row[STATED_SUM + d] / row[STATED_COUNT]
+    if plan.kind == RIDGE:
+        for chunk in range((trials * plan.users + LANES - 1) // LANES):
+            read, values, here = bare(users.read[chunk]), bare(rewards[chunk]), bare(users.here[chunk])
+            if spread is None:
+                _step_lanes(read, values, here, room, lanes, plan.plain, plan.paper, dims)
+            if spread is not None:
+                stepping = not (spread.bias or spread.non_negative)
+                rows, told = bare(users.rows[chunk]), bare(users.told[chunk])
+                _step_rows(read, rows, told, values, here, room, lanes, stepping, dims)
+        if spread is not None:  # noqa: SIM102  # Numba drops it for a None only as it stands
+            if spread.bias or spread.non_negative:
+                for n in range(trials * plan.users):
+                    if users.here[n // LANES, n % LANES] > 0.0:
+                        prior = _prior(users, n // plan.users, dims)
+                        _read(users, n, prior, spread, working, dims)
+
+
+@inlined
+def _read(users: Users, n: int, prior: Population, spread: Spread, room: Room, dims: Any) -> None:
+    read_user(row_of(users.read, n), row_of(users.rows, n), prior, spread.non_negative, room, dims)
+
+
+# ---- what a round says of everybody
+
+
+def next_fit(t: int) -> int:
+    """Return the round after which the prior is fitted again, when it was after round t: ever more rarely.
+
+    >>> [next_fit(t) for t in (1, 2, 3, 4, 100)]
+    [2, 4, 5, 7, 151]
+    """
+    return t + 1 + t // 2
+
+
+following_fit = inlined(next_fit)
+
+
+@kernel
+def learn_priors(users: Users, trials: int, plan: TrialPlan, spread: Spread, room: Room, dims: Any) -> None:
+    """Fit each trial's prior to its users' rows, and every user's estimate to the prior."""
+    for trial in range(trials):
+        prior, first = _prior(users, trial, dims), trial * plan.users
+        fit_population(prior, users.rows, first, plan.users, spread.bias, spread.elasticity, room, dims)
+        for n in range(first, first + plan.users):
+            _read(users, n, prior, spread, room, dims)
+            _tell(users, n, prior)
