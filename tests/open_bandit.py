@@ -4,7 +4,8 @@ Open Bandit Pipeline brings PyTorch along, so that the tests read its figures fr
 
     python tests/open_bandit.py
 
-writes them anew (obp 0.4.1 with scikit-learn 1.9; it needs nothing of pamo).
+writes them anew; it needs nothing of pamo. The figures kept are of obp 0.4.1 with NumPy 2.4 and an empty module in the
+place of PyTorch, which the estimators asked here import and do not use.
 """
 
 from __future__ import annotations
