@@ -196,7 +196,7 @@ def import_(path: str | Path, address: str | Path, *, progress: Progress | None 
 
     If that fails there is no store afterwards, or the empty one that was there before.
     """
-    return _begin(address, _told(_exported(Path(path)), progress))
+    return _begin(address, _told(exported(Path(path)), progress))
 
 
 def migrate(source: Store, address: str | Path, *, progress: Progress | None = None) -> int:
@@ -250,7 +250,8 @@ def _begin(address: str | Path, events: Iterator[tuple[int, Event]]) -> int:
             raise
 
 
-def _exported(path: Path) -> Iterator[tuple[int, Event]]:
+def exported(path: Path) -> Iterator[tuple[int, Event]]:
+    """Yield the events of a file that `export` wrote, with their sequence numbers."""
     from pamo.store.encoding import decode
 
     with _opened(path) as file:
