@@ -54,7 +54,7 @@ class _Seen(NamedTuple):
 
     arms: Arms
     means: Any
-    averages: dict[tuple[str, ...] | None, list[float] | None]
+    averages: dict[int, list[float] | None]  # by the offers' hashes: an offer itself may be thousands of ids
 
 
 class _Ring:
@@ -208,8 +208,8 @@ class Activity:
         seen = self._seen
         if seen is None:
             return None
-        averages = seen.averages
-        if offer not in averages:
+        averages, place = seen.averages, hash(offer)
+        if place not in averages:
             if len(averages) >= OFFERS:
                 averages.clear()
             means = seen.means
@@ -217,8 +217,8 @@ class Activity:
                 rows = seen.arms.rows
                 means = means[[rows[arm] for arm in offer if arm in rows]]
             means = means[~np.isnan(means[:, 0])]
-            averages[offer] = means.mean(axis=0).tolist() if len(means) else None
-        return averages[offer]
+            averages[place] = means.mean(axis=0).tolist() if len(means) else None
+        return averages[place]
 
 
 def _bucket(at: int, row: list[float]) -> Bucket:

@@ -34,7 +34,7 @@ class Api:
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
-        self.live = AsyncEngine(engine, settings.timeout_seconds)
+        self.live = AsyncEngine(engine, settings.timeout_seconds, settings.max_cost)
         self.settings = settings
         self.keyring = Keyring(settings.keys)
         self.limiter = RateLimiter(settings.rate, settings.burst) if settings.rate else None
