@@ -102,7 +102,7 @@ class Protocol(HttpToolsProtocol):
 
     @property
     def _answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+        return bool(self.cycle and not self.cycle.response_complete)
 
     def connection_made(self, transport: Any) -> None:
         """Let a connection in, if there is room."""
