@@ -218,6 +218,18 @@ def test_a_name_that_was_made_to_point_here(server: Server) -> None:
     assert status_of(answer) == 403
 
 
+def test_the_access_log_does_not_tell_of_whom() -> None:
+    paths = ("/v1/users/secret-ann/preference", "/v1/users/secret-ann/x", "/v1/users?query=secret", "/users/secret-ann")
+    with Server(*FLAGS, "--access-log") as server:
+        for path in (*paths, "/healthz"):
+            httpx.get(f"{server.url}{path}")
+        server.stop()
+        log = server.rest_of_output()
+    assert "secret" not in log
+    for shown in ("/v1/users/{id}/preference", "/v1/users/{id}/{id}", "/v1/users", "/users/{id}", "/healthz"):
+        assert f'"GET {shown} HTTP/1.1"' in log
+
+
 def test_nothing_went_wrong_meanwhile(server: Server) -> None:
     assert "Traceback" not in server.log
     assert "ERROR" not in server.log

@@ -19,6 +19,8 @@ from pamo.engine import Engine, Lookout
 from pamo.errors import InputError, PamoError
 from pamo.service.app import PLAIN, Edition, create_app
 from pamo.service.connections import protocol_for
+from pamo.service.dashboard.pages import VIEWS
+from pamo.service.operations import OPERATIONS
 from pamo.service.settings import FILE, Settings
 from pamo.store import Store, open_store
 from pamo.store.addresses import is_postgres
@@ -104,6 +106,7 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
         def announce(address: str) -> None:
             print(f"pamo serves {address} ({names}; store: {settings.shown_store})", flush=True)
 
+        logging.getLogger("uvicorn.access").addFilter(_without_ids)
         server = _Server(config, edition.started or announce, app.state.api.stream.close)
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
@@ -111,10 +114,25 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
         with contextlib.suppress(KeyboardInterrupt):  # one that came before the server listened for it
             server.run(sockets=[listening])
     finally:
+        stopped = engine.store.stopped
         engine.close()
         engine.store.close()
     log.info("stopped; everything that was acknowledged is kept")
-    return 0 if server.started else 3
+    return 4 if stopped else 0 if server.started else 3
+
+
+def _without_ids(record: logging.LogRecord) -> bool:
+    """Have a line of the access log show what was asked for, and not of whom: only words of the API's own paths."""
+    if isinstance(record.args, tuple) and len(record.args) == 5:
+        client, method, path, version, status = record.args
+        parts = str(path).partition("?")[0].split("/")
+        shown = "/".join(part if part in _WORDS or "assets" in parts[1:2] else "{id}" for part in parts)
+        record.args = (client, method, shown, version, status)
+    return True
+
+
+_PATHS = (*(one.path for one in (*OPERATIONS, *VIEWS)), "/openapi.json", "/docs")
+_WORDS = frozenset(part for path in _PATHS for part in path.split("/") if not part.startswith("{"))
 
 
 class _Server(uvicorn.Server):
