@@ -19,7 +19,7 @@ import numpy as np
 
 from pamo.contract.answers import Bucket, Decision, finite
 from pamo.engine import Engine
-from pamo.errors import PamoError
+from pamo.errors import PamoError, StoreError
 from pamo.estimators import reward_means
 from pamo.store import Arms, DecisionMade, FeedbackGiven
 from pamo.store.scales import Scales
@@ -128,11 +128,19 @@ class Activity:
             row[GREEDY] += compared[1]
             row[RANDOM] += compared[2]
 
-    def forget(self, user: str) -> None:
+    def forget(self, user: str | None) -> None:
         """Show a user who was erased no longer."""
         kept = [one for one in self._recent if one.decision.user != user]
         self._recent.clear()
         self._recent.extend(kept)
+
+    def erased(self) -> set[str | None]:
+        """Return who was erased by another worker, as the store tells; where it cannot, whoever it may be."""
+        users = {one.decision.id: one.decision.user for one in list(self._recent)}
+        with contextlib.suppress(StoreError):
+            kept = {place: self._engine.store.decision(place) for place in users}
+            return {user for place, user in users.items() if (made := kept[place]) is None or made.user != user}
+        return set(users.values())
 
     def name_of(self, arm: str) -> str:
         """Return an arm's name, or its id where the name is not known yet."""

@@ -178,6 +178,7 @@ async def erase(api: Api, asked: Arguments) -> None:
     """Forget a user."""
     await api.live.erase_user(asked.ids[0])
     api.activity.forget(asked.ids[0])
+    api.stream.forget()
 
 
 # Arms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -128,15 +129,17 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
     keys = not api.keyring.empty
     operations = (*OPERATIONS, *edition.operations)
     decider = engine.core.decider
-    narrow = {
-        "keys": keys,
-        "max_batch": settings.max_batch,
-        "takes_preference": decider.known.kind == Kind.KNOWN,
-        "needs_preference": decider.hidden.kind == Kind.KNOWN,
-    }
+    described = functools.partial(
+        describe,
+        operations,
+        keys=keys,
+        max_batch=settings.max_batch,
+        takes_preference=decider.known.kind == Kind.KNOWN,
+        needs_preference=decider.hidden.kind == Kind.KNOWN,
+    )
     # What the objectives are called, and lie between, is for those who may ask; a browser sends no key for a page.
-    description = encode(describe(operations, engine.store.setup, **narrow))
-    page = openapi_page.page(describe(operations, None if keys else engine.store.setup, **narrow))
+    description = encode(described(engine.store.setup))
+    page = openapi_page.page(described(None if keys else engine.store.setup))
 
     async def openapi(api: Api, asked: Arguments) -> Any:
         return Response(description, media_type="application/json")

@@ -102,7 +102,7 @@ class Protocol(HttpToolsProtocol):
 
     @property
     def _answering(self) -> bool:
-        return bool(self.cycle and not self.cycle.response_complete)
+        return self.cycle is not None and not self.cycle.response_complete  # type: ignore[redundant-expr]  # None at first
 
     def connection_made(self, transport: Any) -> None:
         """Let a connection in, if there is room."""

@@ -142,11 +142,11 @@ def _parameters(one: Operation, setup: Setup | None) -> list[dict[str, Any]]:
 def _narrow(components: dict[str, Any], setup: Setup | None, max_batch: int) -> None:
     """Say of numbers by objective which objectives there are, and between what they lie."""
     weight = {"type": "number", "minimum": -HEAVIEST, "maximum": HEAVIEST}
-    preference = {"type": "object", "additionalProperties": weight}
+    preference: dict[str, Any] = {"type": "object", "additionalProperties": weight}
     rewards: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "number"}}
     overall: dict[str, Any] = {"type": "number"}
     if setup is not None:
-        closed = {"type": "object", "additionalProperties": False}
+        closed: dict[str, Any] = {"type": "object", "additionalProperties": False}
         weights = {one.name: weight for one in setup.objectives}
         preference = {**closed, "properties": weights, "required": list(weights)}
         rewards = {**closed, "properties": {one.name: _between(one) for one in setup.objectives}}

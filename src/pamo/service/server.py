@@ -131,7 +131,7 @@ def _without_ids(record: logging.LogRecord) -> bool:
     return True
 
 
-_PATHS = (*(one.path for one in (*OPERATIONS, *VIEWS)), "/openapi.json", "/docs")
+_PATHS = (*(one.path for one in OPERATIONS), *(one.path for one in VIEWS), "/openapi.json", "/docs")
 _WORDS = frozenset(part for path in _PATHS for part in path.split("/") if not part.startswith("{"))
 
 
