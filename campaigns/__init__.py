@@ -7,5 +7,6 @@ Each is a command, and short in the tests; `docs/campaigns.md` says what each do
 `python -m campaigns.fuzz --cases 20000` asks the service whatever its description allows, and what it does not.
 `python -m campaigns.regret` has simulated users ask over HTTP, and compares their regret with the simulator's.
 `python -m campaigns.soak --minutes 10` keeps the service busy, and watches its memory.
+`python -m campaigns.held` holds 2,000 connections in every way there is, while others are to be served.
 `python -m campaigns.demo_visitor --runs 20` has scripted visitors try the demonstration.
 """

@@ -171,6 +171,11 @@ class Store(ABC):
     def trouble(self) -> str | None:
         """Return why nothing can be recorded at the moment, or None if all is well."""
 
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing will be recorded until the store is opened anew."""
+        return False
+
     @abstractmethod
     def snapshot(self) -> None:
         """Keep the sums as they are, so that the next start need not fold the whole journal."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -306,7 +307,14 @@ class SqliteStore(FoldedStore, SqlStore):
         with self._reading, sentences(f"read {self.path}"):
             return list(self._read.execute(statement, bindings))
 
+    @property
+    def stopped(self) -> bool:
+        """Whether a write failed: nobody knows what is on the disk until it is read anew."""
+        return self._failed is not None
+
     def _trouble(self) -> str | None:
+        if self._failed is None and not os.access(self.path, os.W_OK):
+            return f"the disk with {self.path} takes no writes"
         return None if self._failed is None else str(self._failed)
 
     def snapshot(self) -> None:
