@@ -102,7 +102,7 @@ UPDATE events SET (user, key, body, link, checksum, who, request) = (
 ) FROM json_each(?1) WHERE sequence = value ->> 0
 """
 
-ERASED_AT_A_TIME = 200
+ERASED_AT_A_TIME = 500
 """Decisions, with their feedback, that are rewritten in one step of an erasure."""
 
 PATIENCE = 5.0
@@ -464,10 +464,10 @@ class SqliteStore(FoldedStore, SqlStore):
 
     def _numbers(self, kind: str, user: str | None, key: str | None) -> tuple[int | None, int | None]:
         """Return what stands in the indexes for the user and the key of an event."""
-        return (hidden(user, self._identity), hidden(key, self._identity)) if kind == DECISION else (None, None)
+        return (hidden(user, self._first_link), hidden(key, self._first_link)) if kind == DECISION else (None, None)
 
     def _by(self, name: str) -> tuple[Any, ...]:
-        return hidden(name, self._identity), name
+        return hidden(name, self._first_link), name
 
     # Erasing
 
