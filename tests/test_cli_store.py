@@ -386,7 +386,7 @@ def test_a_failed_import_leaves_nothing(
     open_store("empty.db", SETUP).close()
     before = names(folder)
     url = postgres_url()
-    exported = maintenance._exported
+    exported = maintenance.exported
     with monkeypatch.context() as patched:
         patched.setattr(maintenance, "_exported", lambda path: broken_after(40, error)(exported(path)))
         for address in ("new.db", "empty.db", url):
@@ -441,13 +441,13 @@ def _ignoring(task: Callable[[], None]) -> None:
 KILLED = """
 import os, signal, sys
 from pamo.store import maintenance
-exported = maintenance._exported
+exported = maintenance.exported
 def events(path):
     for number, item in enumerate(exported(path)):
         if number == 40:
             os.kill(os.getpid(), signal.SIGKILL)
         yield item
-maintenance._exported = events
+maintenance.exported = events
 maintenance.import_(sys.argv[1], sys.argv[2])
 """
 
