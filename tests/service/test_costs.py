@@ -37,6 +37,7 @@ def test_what_a_request_may_cost_is_arms_times_k(serve: Serve) -> None:
     before = len(service.journal())
     refused = service.ask("POST", "/v1/decisions/batch", batch)
     assert refused.status_code == 422
+    check_problem(refused, "requests")
     assert "ask for less at once" in refused.json()["detail"]
     assert len(service.journal()) == before
 

@@ -116,7 +116,7 @@ class AsyncEngine:
             raise InputError(
                 f"expected arms on offer × k, over all decisions, of at most {self._max_cost}, got {cost}: "
                 "ask for less at once",
-                "k" if len(requests) == 1 else None,
+                "k" if len(requests) == 1 else "requests",
             )
 
     async def read(self, work: Callable[[], T], *, journal: bool = False) -> T:

@@ -77,6 +77,8 @@ async def decide_many(api: Api, asked: Arguments) -> Any:
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
+        if error.field == "requests":  # about all of them together
+            raise
         raise await _placed(api, error, "requests", requests, _try_request) from None
     for one in decisions:
         api.activity.decided(one)
