@@ -275,7 +275,10 @@ def test_what_only_looks_like_memory_is_no_address(
 # Erasing
 
 
-def test_an_erasure_goes_in_steps_and_others_are_served_meanwhile(tmp_path: Path) -> None:
+def test_an_erasure_goes_in_steps_and_others_are_served_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pamo.store.sqlite.ERASED_AT_A_TIME", 200)
     store = SqliteStore(tmp_path / "journal.db", SETUP)
     many = [decision(n, user="ann", key=f"ann {n}") for n in range(1500)]
     store.append_many([*(ArmAdded(arm, arm, at=0.0) for arm in "AB"), *many])

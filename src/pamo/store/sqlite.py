@@ -266,7 +266,10 @@ class SqliteStore(FoldedStore, SqlStore):
 
     def _note_facts(self) -> None:
         facts = dict(self._write.execute("SELECT name, value FROM facts"))
-        self._identity, self._erased = facts["identity"], int(facts["erased"])
+        try:
+            self._identity, self._erased = facts["identity"], int(facts["erased"])
+        except (KeyError, ValueError) as error:
+            raise self._is_damaged(f"its facts cannot be read ({error})") from None
         self._first_link = crc32(self._identity.encode())
         self._unclean: str | None = facts.get("unclean")
         """Why there may be more in the files than in the journal; "" is for names in the log alone."""
