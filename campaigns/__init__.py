@@ -4,7 +4,7 @@ Each is a command, and short in the tests; `docs/campaigns.md` says what each do
 
 `python -m campaigns.power_loss --points 10000` cuts the power of a simulated disk at so many points.
 `python -m campaigns.kills --kills 1000` ends servers by SIGKILL under load; with `--store postgresql` the database too.
-`python -m campaigns.erasures --kills 500` ends processes while they erase a user, and searches their files for the name.
+`python -m campaigns.erasures --kills 500` ends processes that erase a user, and searches their files for the name.
 `python -m campaigns.flips --flips 20000` flips bits of a store's snapshot, database and log.
 `python -m campaigns.fuzz --cases 20000` asks the service whatever its description allows, and what it does not.
 `python -m campaigns.regret` has simulated users ask over HTTP, and compares their regret with the simulator's.
