@@ -91,7 +91,7 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
             return DecisionMade(decision or "", user, *first, key, explanation)  # type: ignore[call-arg]
         event: Event = _DECODERS[kind](body)
         return event
-    except (KeyError, msgspec.MsgspecError) as error:
+    except (KeyError, TypeError, msgspec.MsgspecError) as error:  # a damaged row may hold another type
         raise StoreError(f"the journal holds an event that this pamo cannot read ({kind}): {error}") from None
 
 
