@@ -132,7 +132,7 @@ def million(users: int, folder: Path) -> None:
     for n in range(users):
         fold.apply(FeedbackGiven("", REWARDS, 0.0, 0.5, None, "arm", f"{n:08x}-0000-4000-8000-{n:012x}"), n + 1)
     folded = time.perf_counter()
-    snapshot.save(fold, path, "benchmark")
+    snapshot.save(snapshot.Snapshot(fold), path, "benchmark")
     saved = time.perf_counter()
     command = [sys.executable, "-m", "benchmarks.store", "--open", str(path)]
     grown, opened = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
@@ -148,9 +148,9 @@ def open_one(path: Path) -> None:
     Fold(SETUP).apply(FeedbackGiven("", REWARDS, 0.0, 0.5, None, "arm", "user"))  # what the code itself takes
     before = peak()
     started = time.perf_counter()
-    fold = snapshot.load(path, SETUP, "benchmark")
+    kept = snapshot.load(path, SETUP, "benchmark")
     seconds = time.perf_counter() - started
-    assert fold is not None
+    assert kept is not None
     print(peak() - before, seconds)
 
 

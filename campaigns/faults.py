@@ -82,7 +82,18 @@ def _repeated(store: Any, events: Sequence[Event], receipts: Sequence[Receipt]) 
                 yield kept
 
 
-FAULTS: dict[str, Callable[[], None]] = {"acknowledge-early": acknowledge_early, "count-twice": count_twice}
+def wait_for_ever() -> None:
+    """Never hang up on who does not go on."""
+    from pamo.service.connections import Protocol
+
+    Protocol.look = lambda self, now: None  # type: ignore[method-assign]  # that is the fault
+
+
+FAULTS: dict[str, Callable[[], None]] = {
+    "acknowledge-early": acknowledge_early,
+    "count-twice": count_twice,
+    "wait-for-ever": wait_for_ever,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -143,7 +143,9 @@ def load(app: App, seed: int, examples: int, phases: tuple[str, ...]) -> Any:
         "phases": {name: {"enabled": name in phases} for name in ("examples", "coverage", "fuzzing", "stateful")},
     }
     config = schemathesis.Config.from_dict(settings)
-    schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=config)
+    schema = schemathesis.openapi.from_asgi(
+        "/openapi.json", app, config=config, headers={"authorization": f"Bearer {SECRET}"}
+    )
 
     @schema.hook
     def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:

@@ -25,7 +25,7 @@ from typing import Any
 import apsw
 
 from campaigns.disk import Image, Mark, Recorder, State
-from pamo.errors import PamoError
+from pamo.errors import DamagedError, PamoError
 from pamo.store import (
     ArmAdded,
     DecisionMade,
@@ -144,6 +144,8 @@ def check(folder: Path, image: Image, life: Life, acknowledged: int) -> tuple[li
             journal = list(store.events())
             report = verify(store)
             sound = store.sound()
+    except DamagedError as error:  # the store noticed by itself
+        return [], f"lost: {error}"
     except (PamoError, apsw.Error) as error:
         return [], f"corrupt: {error}"
     if not report.ok or not sound:

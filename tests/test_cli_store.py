@@ -26,7 +26,7 @@ from pamo.store import ArmRetired, FeedbackGiven, Objective, Setup, maintenance,
 from pamo.store.addresses import open_existing, open_reader, scrubbed, shown
 from pamo.store.maintenance import verify
 from pamo.store.postgres import USER_SUMS
-from pamo.store.sqlite_file import own
+from pamo.store.sqlite_file import Owner
 from tests.store.model import SETUP
 from tests.store.test_conformance import decision
 from tests.store.test_sqlite import filled
@@ -205,7 +205,7 @@ def damage(path: str) -> None:
     """Change a row so that the index no longer leads to it."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA writable_schema = ON")
-    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, '(user)', '(kind)') WHERE name = 'decisions_user'")
+    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, '(who)', '(sequence)') WHERE name = 'events_who'")
     connection.commit()
     connection.close()
 
@@ -226,8 +226,9 @@ def test_verify_of_a_file_whose_journal_cannot_be_read(store: str, capsys: pytes
     connection.close()
     code, out, _ = run(capsys, "verify", store)
     assert code == 1
-    assert "cannot read (decision)" in out
-    assert "cannot be read to its end" in out
+    assert "event 4 is not what was recorded" in out
+    assert "the journal is damaged" in out
+    assert "rebuild pamo.db --adopt-damage" in out
 
 
 def test_verify_of_postgres_stands_still_while_others_write(store: str, postgres_url: Callable[[], str]) -> None:
@@ -385,7 +386,7 @@ def test_a_failed_import_leaves_nothing(
     open_store("empty.db", SETUP).close()
     before = names(folder)
     url = postgres_url()
-    exported = maintenance._exported
+    exported = maintenance.exported
     with monkeypatch.context() as patched:
         patched.setattr(maintenance, "_exported", lambda path: broken_after(40, error)(exported(path)))
         for address in ("new.db", "empty.db", url):
@@ -440,13 +441,13 @@ def _ignoring(task: Callable[[], None]) -> None:
 KILLED = """
 import os, signal, sys
 from pamo.store import maintenance
-exported = maintenance._exported
+exported = maintenance.exported
 def events(path):
     for number, item in enumerate(exported(path)):
         if number == 40:
             os.kill(os.getpid(), signal.SIGKILL)
         yield item
-maintenance._exported = events
+maintenance.exported = events
 maintenance.import_(sys.argv[1], sys.argv[2])
 """
 
@@ -492,7 +493,7 @@ def test_without_links_a_finished_store_is_renamed(store: str, monkeypatch: pyte
 
 def test_two_imports_into_one_store(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "export", store, "journal.parquet")
-    owner = own(Path("new.db.new"))
+    owner = Owner(Path("new.db.new"))
     code, _, error = run(capsys, "import", "journal.parquet", "new.db")
     owner.close()
     assert code == 2

@@ -143,8 +143,8 @@ def test_a_journal_that_cannot_be_read_is_a_problem(store: Path) -> None:
     connection.commit()
     connection.close()
     checks = look(store)
-    assert problems(checks) == ["store: reads"]
-    assert "cannot read (decision)" in checks["store: reads"].sentence
+    assert problems(checks) == ["store: sums"]
+    assert "is not what was recorded" in checks["store: sums"].sentence
 
 
 def test_a_damaged_snapshot_is_a_warning(store: Path) -> None:

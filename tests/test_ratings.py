@@ -17,10 +17,15 @@ import pytest
 from pamo.cli import main
 from pamo.errors import InputError, ResultFileError
 from pamo.experiments import ratings as study
+from pamo.experiments import split_half
 from pamo.experiments.ratings import (
     BASELINE,
     EQUAL,
     EVERYBODY,
+    OWN,
+    POOLED,
+    POOLED_BIAS,
+    SPLIT,
     STYLES,
     measure,
     root_difference,
@@ -28,8 +33,9 @@ from pamo.experiments.ratings import (
     text_of,
     ways,
 )
-from pamo.experiments.ratings_file import Ratings, ratings_of, read_ratings
+from pamo.experiments.ratings_description import describe, verdict
 from pamo.experiments.tables import Table
+from pamo.ratings import Ratings, ratings_of, read_ratings
 from pamo.streams import ENVIRONMENT, stream_for
 
 TASTE = np.array([0.6, 0.3, 0.1])
@@ -90,11 +96,9 @@ def test_incomplete_rows_are_left_out_and_counted_once_each(tmp_path: Path) -> N
         overall=[1.0, 2.0, nan, 3.0, 5.0, None],
     )
     found = read_ratings(path, ["food"])
-    assert found.dropped == {"overall": 2, "objective": 1, "user": 1}
+    assert found.dropped == {"overall": 2, "food": 1, "user": 1, "repeated": 0}
     assert found.overall.tolist() == [0.0, 1.0]
-    assert found.dropped_text == (
-        "2 rows without an overall score and 1 row without one of the objectives and 1 row without a user left out"
-    )
+    assert found.dropped_text == ("2 rows without 'overall' and 1 row without 'food' and 1 row without 'user' left out")
 
 
 @pytest.mark.parametrize(
@@ -106,12 +110,22 @@ def test_incomplete_rows_are_left_out_and_counted_once_each(tmp_path: Path) -> N
         ({"food": [1.0, 2.0]}, {"objectives": []}, "expected at least one objective"),
         ({"food": [1.0, 2.0]}, {"objectives": ["food", "food"]}, "each column once"),
         ({"food": [1.0, 2.0]}, {"objectives": ["food", "overall"]}, "each column once"),
-        ({"food": ["a", "b"]}, {}, "expected numbers in the column 'food', got string"),
-        ({"food": [1.0, math.inf]}, {}, "expected finite numbers in the column 'food'"),
+        ({"food": ["a", "b"]}, {}, "expected a scale with low < high for 'food', got nan"),
+        ({"food": [[1.0], [2.0]]}, {}, "expected numbers in the column 'food', got list"),
+        ({"food": [1.0, math.inf]}, {"high": 2.0}, "row 2, column 'food': expected a number, got .*inf"),
         ({"food": [2.0, 2.0]}, {}, "expected a scale with low < high for 'food', got 2 … 2"),
-        ({"food": [1.0, 2.0]}, {"low": 1.5}, "expected 'food' from 1.5 to 2, got 1 … 2"),
-        ({"food": [1.0, 2.0]}, {"high": 1.5}, "expected 'food' from 1 to 1.5, got 1 … 2"),
-        ({"food": [math.nan, math.nan]}, {}, "got none in few.parquet"),
+        (
+            {"food": [1.0, 2.0]},
+            {"low": 1.5},
+            "1 of 2 rows with wrong cells: row 1, column 'food': expected 1.5 to 2, got 1;",
+        ),
+        (
+            {"food": [1.0, 2.0]},
+            {"high": 1.5},
+            "row 2, column 'food': expected 1 to 1.5, got 2; row 2, column 'overall'",
+        ),
+        ({"food": [math.nan, math.nan]}, {"low": 0, "high": 5}, "got none in few.parquet"),
+        ({"food": [1.0, 2.0]}, {"scales": {"room": (1, 5)}}, "expected scales of food, overall, got one of room"),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -124,10 +138,12 @@ def test_what_cannot_be_read_is_said(
 
 
 def test_a_file_that_is_no_parquet_is_said(tmp_path: Path) -> None:
-    text = tmp_path / "ratings.csv"
+    text = tmp_path / "ratings.parquet"
     text.write_text("user,food,overall\n1,2,3\n", encoding="utf-8")
     with pytest.raises(ResultFileError, match="cannot be read as Parquet"):
         read_ratings(text, ["food"])
+    with pytest.raises(InputError, match=r"in a file that ends in \.csv or \.parquet, got 'ratings\.txt'"):
+        read_ratings(tmp_path / "ratings.txt", ["food"])
     with pytest.raises(ResultFileError, match="is not a file"):
         read_ratings(tmp_path / "none.parquet", ["food"])
     whole = write(tmp_path / "whole.parquet", user=[1], food=[1.0], overall=[1.0]).read_bytes()
@@ -221,7 +237,7 @@ def test_the_interval_is_that_of_a_bootstrap_over_users() -> None:
 
 
 def test_the_ways_are_those_that_the_figure_draws() -> None:
-    assert list(ways(3)) == list(STYLES)
+    assert set(ways(3)) | {POOLED, POOLED_BIAS, OWN, SPLIT} == set(STYLES)
     assert len(set(STYLES.values())) == len(STYLES)
     assert ways(3)[BASELINE].elasticity is None
 
@@ -326,13 +342,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def command(file: Path, *more: str) -> list[str]:
-    return ["ratings", str(file), "--objectives", ",".join(CRITERIA), "--low", "1", "--high", "5", *more]
+    return ["ratings", "learn", str(file), "--objectives", ",".join(CRITERIA), "--low", "1", "--high", "5", *more]
 
 
 def test_the_command_prints_a_table_and_says_what_was_left_out(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command(file, "--training", "4,8", "--splits", "2")) == 0
     printed = capsys.readouterr()
-    assert "pamo: 1 row without an overall score left out" in printed.err
+    assert "pamo: 1 row without 'overall' left out" in printed.err
     assert "191 ratings by 12 users, 3 objectives; 2 splits, seed 1" in printed.out
     assert "4 ratings to learn from: 12 users, judged by 143 other ratings" in printed.out
     for name in STYLES:
@@ -346,11 +362,14 @@ def test_the_command_prints_json_of_what_was_measured(file: Path, capsys: pytest
         raise AssertionError(f"{word} is no JSON")
 
     document = json.loads(capsys.readouterr().out, parse_constant=refuse)
-    assert document["settings"]["dropped"] == {"overall": 1, "objective": 0, "user": 0}
+    assert document["settings"]["left_out"]["overall"] == 1
     assert document["settings"]["file"] == "made.parquet"
     table = measure(read_ratings(file, CRITERIA, low=1, high=5), training=[4], splits=1, seed=3)
-    assert [row["rmse"] for row in document["rows"]] == table["rmse"].tolist()
-    assert document["rows"][0]["elasticity"] is None
+    assert document["default"] == BASELINE
+    assert list(document["sizes"]) == ["4"]
+    assert {name: row["rmse"] for name, row in document["sizes"]["4"].items()} == by_way(table, "rmse", 4)
+    assert document["sizes"]["4"][BASELINE]["users"] == 12
+    assert document["sizes"]["4"][EQUAL]["elasticity"] is None
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
@@ -377,7 +396,9 @@ def test_the_figure_draws_each_ways_errors_and_pairs() -> None:
         (["--training", "a"], "expected --training as whole numbers"),
         (["--training", "12"], "no user has enough ratings"),
         (["--overall", "score"], "unknown column"),
-        (["--high", "3"], "expected 'food' from 1 to 3"),
+        (["--high", "3"], "expected ratings in made.parquet, got"),
+        (["--scale", "food"], "expected --scale such as taste=1..5"),
+        (["--objectives", "food,food"], "expected each of --objectives once"),
         (["--plot", "figure.txt"], "expected --plot to end in"),
     ],
     ids=repr,
@@ -396,3 +417,161 @@ def test_a_missing_extra_is_said(
     assert main(command(file)) == 2
     expected = "reading ratings needs pyarrow, which is not installed: pip install 'pamo[results]'"
     assert expected in capsys.readouterr().err
+
+
+# ---- reading what others wrote
+
+
+def test_csv_is_read_like_parquet_with_names_and_scales_of_ones_own(tmp_path: Path) -> None:
+    text = tmp_path / "few.csv"
+    text.write_text("who,f1,room,stars\nbo,1,2.0,1\nal, 3,4.0,2\nbo,5,3.0,5\n", encoding="utf-8")
+    found = read_ratings(
+        text, {"food": "f1", "room": "room"}, overall="stars", user="who", scales={"room": (0, 4), "stars": (0, 5)}
+    )
+    assert found.objectives == ("food", "room")
+    assert found.reward.tolist() == [[0.0, 0.5], [1.0, 0.75], [0.5, 1.0]]
+    assert found.overall.tolist() == pytest.approx([0.2, 1.0, 0.4])
+    assert found.counts.tolist() == [2, 1]
+
+
+def test_wrong_cells_are_said_by_row_and_column_and_their_rows_left_out(tmp_path: Path) -> None:
+    lines = ["user,food,overall", *(f"{n % 5},{1 + n % 5},3" for n in range(50)), "1,good,3", "2,,4", "3,9,4"]
+    text = tmp_path / "few.csv"
+    text.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = read_ratings(text, ["food"], low=1, high=5)
+    assert len(found.overall) == 50
+    assert [tuple(one) for one in found.problems] == [
+        (51, "food", "expected a number, got 'good'"),
+        (53, "food", "expected 1 to 5, got 9"),
+    ]
+    assert found.dropped["food"] == 1  # missing, which is not wrong
+    assert "2 rows with wrong cells (row 51, column 'food': expected a number, got 'good'; row 53" in found.dropped_text
+
+
+@pytest.mark.parametrize("time", [None, "when"])
+def test_of_a_users_ratings_of_an_item_the_last_counts(time: str | None, tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "few.parquet",
+        user=["al", "al", "bo", "al", "al", "al"],
+        item=["x", "y", "x", "x", None, None],
+        food=[1.0, 2.0, 3.0, 4.0, 5.0, 5.0],
+        overall=[1.0, 2.0, 3.0, 4.0, 5.0, 5.0],
+        when=["2021", "2020", "2020", "2020", "2019", "2019"],
+    )
+    found = read_ratings(path, ["food"], time=time)
+    assert found.dropped["repeated"] == 1  # what has no name may be anything
+    assert "1 row of an item that the same user rated again left out" in found.dropped_text
+    kept = sorted((found.overall * 4 + 1).tolist())
+    assert kept == ([1, 2, 3, 5, 5] if time else [2, 3, 4, 5, 5])
+
+
+# ---- split halves
+
+
+def test_halves_are_taken_by_turns_and_add_up_to_the_users_moments() -> None:
+    ratings = people(users=4, each=5)
+    found = split_half.moments_of(ratings.reward, ratings.overall, ratings.starts)
+    for n in range(4):
+        z = np.column_stack([np.ones(5), ratings.reward[5 * n : 5 * n + 5], ratings.overall[5 * n : 5 * n + 5]])
+        assert found[n, 0] == pytest.approx(z[::2].T @ z[::2])
+        assert found[n, 1] == pytest.approx(z[1::2].T @ z[1::2])
+
+
+def test_users_who_do_not_differ_get_everybodys_weights_and_those_who_do_their_own() -> None:
+    size, spreads = 8, {}
+    for spread in (0.0, 0.3):
+        table = measure(people(users=300, each=20, spread=spread, bias=spread), training=[size], splits=2)
+        found = by_way(table, "rmse", size)
+        spreads[spread] = found[SPLIT] / found[POOLED]
+        assert found[SPLIT] < found[OWN]
+    assert spreads[0.0] == pytest.approx(1.0, abs=0.001)
+    assert spreads[0.3] < 0.8
+
+
+def test_the_variances_that_made_the_users_are_found() -> None:
+    ratings = people(users=600, each=20, spread=0.2, bias=0.1)
+    common = split_half.fit(split_half.moments_of(ratings.reward, ratings.overall, ratings.starts))
+    moments = split_half.moments_of(ratings.reward, ratings.overall, ratings.starts)
+    level = math.sqrt(0.01 + 0.04 * (common.center**2).sum())  # where rewards are at their mean
+    assert split_half.spreads(moments, common) == pytest.approx([level, 0.2, 0.2, 0.2], rel=0.15)
+    assert common.noise == pytest.approx(0.0225, rel=0.1)
+    assert common.mean[1:] == pytest.approx(TASTE, abs=0.05)
+    assert common.errors[0] > common.errors[1] > common.errors[2]
+
+
+def test_moving_the_zero_of_a_scale_changes_next_to_nothing() -> None:
+    ratings = people(users=100, each=12, spread=0.1)
+    moved = ratings_of(np.repeat(np.arange(100), 12), ratings.reward + 3.0, ratings.overall - 1.0)
+    one, other = (by_way(measure(each, training=[6], splits=2), "rmse", 6) for each in (ratings, moved))
+    for way in (POOLED, POOLED_BIAS, SPLIT):
+        assert other[way] == pytest.approx(one[way], rel=0.005)
+
+
+# ---- which numbers can be measured
+
+
+def test_numbers_that_no_user_has_are_skipped_and_said() -> None:
+    table = measure(uneven(), training=[5, 25, 40], splits=1)
+    assert table.distinct("training") == [5]
+    said = study.unmeasurable(uneven(), training=[5, 25, 40])
+    assert list(said) == [25, 40]
+    assert said[25].startswith("only one user has the 30 ratings")
+    assert said[40].startswith("no user has enough ratings to learn from 40")
+
+
+def test_the_command_skips_them_too(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command(file, "--training", "4,50", "--splits", "1", "--format", "json")) == 0
+    printed = capsys.readouterr()
+    assert "pamo: 50 skipped: no user has enough ratings" in printed.err
+    document = json.loads(printed.out)
+    assert (list(document["sizes"]), list(document["skipped"])) == (["4"], ["50"])
+
+
+# ---- describing
+
+
+def with_items(ratings: Ratings, items: int) -> Ratings:
+    item = np.arange(len(ratings.overall)) % items
+    users = np.repeat(np.arange(len(ratings.counts)), ratings.counts)
+    return ratings_of(users, ratings.reward, ratings.overall, item=item, scale=4.0)
+
+
+def test_a_description_tells_people_who_differ_from_people_who_do_not() -> None:
+    alike, apart = (
+        describe(with_items(people(users=200, each=20, spread=spread, bias=spread), 60)) for spread in (0.0, 0.3)
+    )
+    assert alike["people"]["weights"] == pytest.approx(alike["people"]["alike"], rel=0.005)
+    assert apart["people"]["weights"] < apart["people"]["bias"] < apart["people"]["alike"]
+    assert apart["people"]["weights_spread"] == pytest.approx([0.3] * 3, rel=0.2)
+    assert apart["people"]["bias_spread"] > 4 * 0.3
+    assert apart["choices"]["near_equal"]["differ"] > 0.4 > alike["choices"]["near_equal"]["differ"]
+    assert apart["choices"]["near_equal"]["worth"] > 0.0
+    assert "enough" in verdict(alike)
+    assert verdict(apart).startswith("People differ in their weights")
+
+
+def test_a_description_counts_and_says_how_linear_it_is() -> None:
+    draw = np.random.default_rng(2)
+    reward = draw.uniform(0, 1, (600, 2))
+    straight, curved = (
+        describe(ratings_of(np.repeat(np.arange(30), 20), reward, overall))
+        for overall in (0.2 + reward @ [0.5, 0.3], reward[:, 0] * reward[:, 1])
+    )
+    assert straight["linear"]["with_intercept"] == pytest.approx(1.0)
+    assert straight["linear"]["without"] < 0.99
+    assert curved["linear"]["curved"] - curved["linear"]["with_intercept"] > 0.05
+    assert straight["sizes"]["items"] is None
+    assert straight["sizes"]["users_with"] == {"2": 30, "5": 30, "10": 30, "20": 30, "50": 0, "100": 0}
+    assert straight["sizes"]["history"]["median"] == 20
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_the_command_describes(form: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--objectives", ",".join(CRITERIA), "--low", "1", "--high", "5", "--format", form]
+    assert main(["ratings", "describe", str(file), *arguments]) == 0
+    out = capsys.readouterr().out
+    if form == "json":
+        assert json.loads(out)["sizes"]["ratings"] == 191
+    else:
+        assert out.startswith("191 ratings by 12 users; items not known")
+        assert "how linear" in out

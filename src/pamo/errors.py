@@ -50,6 +50,10 @@ class StoreError(PamoError):
     codes = (Code.UNAVAILABLE,)
 
 
+class DamagedError(StoreError):
+    """What a store holds is not what was recorded: something is missing, or was changed."""
+
+
 class InUseError(StoreError):
     """Another process has the store, and this one cannot be shared."""
 

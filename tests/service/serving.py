@@ -27,6 +27,11 @@ class Server(servers.Server):
             connection.sendall(text)
             return rest(connection)
 
+    def rest_of_output(self) -> str:
+        """Return what it has printed after its address, once it has stopped."""
+        assert self._process.stdout is not None
+        return self._process.stdout.read()
+
 
 def rest(connection: socket.socket) -> bytes:
     """Return everything that comes until the other side closes the connection."""

@@ -37,14 +37,14 @@ ROLES = {
     "getHealth": None,
     "getReadiness": None,
     "getMetrics": "any",
-    "getOpenApi": None,
+    "getOpenApi": "any",
     "getReference": None,
 }
 """What each operation takes, written down a second time: a new one, or a slip in the table, fails here."""
 
 MAY = {"decider": {Role.DECIDE}, "listener": {Role.FEEDBACK}, "boss": set(Role)}
 ABOUT = [
-    Operation("GET", "/openapi.json", "getOpenApi", "", None, roles=None),  # type: ignore[arg-type]
+    Operation("GET", "/openapi.json", "getOpenApi", "", None),  # type: ignore[arg-type]
     Operation("GET", "/docs", "getReference", "", None, roles=None),  # type: ignore[arg-type]
 ]
 ALL = [*OPERATIONS, *ABOUT]
@@ -160,7 +160,7 @@ def test_without_keys_only_this_machine_is_served(serve: Serve, host: str, serve
     """A page from elsewhere may have had its name point here (DNS rebinding): its Host header gives it away."""
     service = serve()
     for one in ALL:
-        if one.roles is None:
+        if one.roles is None and one.name != "getReference":  # without keys it names the objectives
             assert call(service, one, None, host=host).status_code == 200  # nothing there is anybody's own
             continue
         before = service.journal()

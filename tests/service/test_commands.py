@@ -59,8 +59,9 @@ def test_every_option_has_a_flag_that_reaches_the_settings(served, tmp_path):
         "serve --store x.db --objectives 'price: 0..9, lower is better, taste' --objectives quiet --overall 1..5 "
         "--arms 'A=Anchor Inn' --arms B,C --policy prts --accept-new-arms --seed 3 --expires-after-days 2 "
         "--host ::1 --port 0 --tls-certificate c.pem --tls-key k.pem --stop-seconds 1 "
-        "--max-body-bytes 9 --max-batch 8 --rate 0.5 --burst 7 "
-        f"--timeout-seconds 6 --max-waiting 5 --log-level error --access-log --keys a:decide:{ZEROS}"
+        "--max-body-bytes 9 --max-batch 8 --max-cost 4 --max-new-arms 3 --rate 0.5 --burst 7 "
+        "--timeout-seconds 6 --max-waiting 5 --idle-seconds 2 --max-connections 11 --max-connections-per-address 10 "
+        f"--log-level error --access-log --keys a:decide:{ZEROS}"
     )
     assert run(line) == 7
     (settings,) = served
@@ -80,10 +81,15 @@ def test_every_option_has_a_flag_that_reaches_the_settings(served, tmp_path):
         stop_seconds=1,
         max_body_bytes=9,
         max_batch=8,
+        max_cost=4,
+        max_new_arms=3,
         rate=0.5,
         burst=7,
         timeout_seconds=6,
         max_waiting=5,
+        idle_seconds=2,
+        max_connections=11,
+        max_connections_per_address=10,
         log_level="error",
         access_log=True,
         keys=(Key("a", ["decide"], ZEROS),),

@@ -12,13 +12,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pamo.service.operations import OPERATIONS
 from tests.browsing import chromium, watch
-from tests.service.calling import KEYS, SCORES, SECRETS, Serve, Service
+from tests.service.calling import KEYS, SCORES, SECRETS, WEIGHTS, Serve, Service, engine_of
 from tests.service.serving import Server
 
 
 def test_the_description_is_valid_openapi(serve: Serve) -> None:
     for settings in ({}, {"keys": KEYS}):
-        document = serve(**settings).get("/openapi.json")
+        named = {"authorization": f"Bearer {SECRETS['boss']}"}
+        document = serve(**settings).ask("GET", "/openapi.json", headers=named).json()
         schema = schemathesis.openapi.from_dict(document)
         schema.validate()  # against the specification's own schema of a description
         assert document["openapi"].startswith("3.1")
@@ -78,8 +79,26 @@ def test_the_description_knows_the_objectives_and_the_limits(serve: Serve) -> No
     assert schemas["DecisionBatch"]["properties"]["requests"]["maxItems"] == 7
 
 
+@pytest.mark.parametrize(("policy", "takes", "needs"), [("prucb-hp", False, False), ("prucb-kp", True, True)])
+def test_the_description_knows_whether_the_policy_reads_a_preference(
+    serve: Serve, policy: str, takes: bool, needs: bool
+) -> None:
+    service = serve(engine_of(policy=policy))
+    schemas = service.get("/openapi.json")["components"]["schemas"]
+    for body in (schemas["DecisionBody"], schemas["BatchDecision"]):
+        assert ("preference" in body["required"]) is needs
+        assert (body["properties"]["preference"].get("type") == "object") is takes
+    service.decide(status=422 if needs else 201)
+    service.decide(status=201 if takes else 422, preference=WEIGHTS)
+
+
 def test_the_description_knows_the_keys(serve: Serve) -> None:
-    document = serve(keys=KEYS).get("/openapi.json")
+    service = serve(engine_of(objectives=["zing: 3..4"]), keys=KEYS)
+    assert "zing" not in service.ask("GET", "/docs").text  # the objectives' names are for those who have a key
+    assert "zing" not in service.ask("GET", "/openapi.json").text
+    answer = service.ask("GET", "/openapi.json", headers={"authorization": f"Bearer {SECRETS['decider']}"})
+    assert "zing" in answer.text
+    document = answer.json()
     assert document["components"]["securitySchemes"] == {"key": {"type": "http", "scheme": "bearer"}}
     for one in OPERATIONS:
         about = document["paths"][one.path][one.method.lower()]

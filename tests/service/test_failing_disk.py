@@ -63,7 +63,7 @@ def test_a_disk_that_fails(tmp_path: Path, error: type[apsw.Error], monkeypatch:
                     assert status == 503
                     assert "has stopped" in problem["detail"]
                 assert disk.syncs == syncs
-                assert (await lines[0].ask(address, "GET", "/healthz"))[0] == 200
+                assert (await lines[0].ask(address, "GET", "/healthz"))[0] == 503  # only a new start helps
                 status, user = await lines[0].ask(address, "GET", "/v1/users/user%200/preference")
                 assert (status, user["rounds"]) == (200, 1)  # what was acknowledged can still be read
                 status, arms = await lines[0].ask(address, "GET", "/v1/arms")

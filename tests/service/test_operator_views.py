@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -244,6 +245,34 @@ def test_who_was_erased_is_not_shown_again(timed: Service) -> None:
     assert timed.ask("DELETE", "/v1/users/ann").status_code == 204
     assert "ann" not in timed.ask("GET", "/v1/stream?seconds=1").text
     assert [one["user"] for one in timed.get("/v1/users")["users"]] == ["bob"]
+
+
+def test_who_was_erased_by_another_worker_is_not_shown_again(serve: Serve, postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    first, second = (serve(Engine(OBJECTIVES, store=url, seed=1)) for _ in range(2))
+    first.engine.add_arm("A")
+    for user in ("ann", "bob"):
+        first.decide(user)
+    assert second.ask("DELETE", "/v1/users/ann").status_code == 204
+    shown = first.ask("GET", "/v1/stream?seconds=1").text
+    assert "ann" not in shown
+    assert "bob" in shown
+
+
+def test_what_waits_for_a_slow_listener_is_not_sent_after_an_erasure(timed: Service) -> None:
+    api = timed.app.state.api
+
+    async def listen() -> Any:
+        reader = api.stream.join()
+        events = api.stream.events(reader, 60)
+        await anext(events)
+        reader.push(b"event: update\ndata: 1\n\n")
+        await timed.client.delete("/v1/users/ann")
+        found = parsed(await anext(events))
+        api.stream.leave(reader)
+        return found
+
+    assert timed.run(listen()) == ("missed", {"updates": 1})
 
 
 def test_a_listener_does_not_hold_up_a_stop() -> None:

@@ -296,3 +296,30 @@ def test_with_keys_the_page_asks_for_one_and_obeys_its_roles(show: Open) -> None
             page.get_by_role("button", name="Sign out").click()
             expect(page.get_by_label("Key")).to_be_focused(timeout=PATIENCE)
             assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_means_that_differ_by_the_last_bit_do_not_hang_the_page(show: Open) -> None:
+    engine = Engine(["taste", "service"], seed=1)
+    for arm, score in (("A", 0.3), ("B", 0.1 + 0.2)):
+        engine.add_arm(arm)
+        for _ in range(3):
+            engine.feedback(engine.decide("ann", [arm]), {"taste": score, "service": score}, overall=score)
+    with engine, served(create_app(engine, Settings())) as url:
+        for path in PAGES:
+            page = show(url + path.replace("guest-001", "ann"))
+            settled(page)
+        took = page.evaluate("""async () => {
+            const { ticks, extent } = await import("/assets/now/scales.js");
+            const began = performance.now(), ulp = 2 ** -52;
+            for (const at of [0.3, 1, -7, 1e15, 1e300, 1e-300]) {
+                for (const width of [ulp, 3 * ulp, 1e-13, 1e-12, 1e-9, 1]) {
+                    const domain = [at, at + Math.abs(at) * width];
+                    for (const one of [domain, extent(domain), domain.slice().reverse()]) {
+                        const found = ticks(one, 5).length;
+                        if (!(found <= 20)) throw new Error(`${found} ticks in ${one}`);
+                    }
+                }
+            }
+            return performance.now() - began;
+        }""")
+    assert took < 1000

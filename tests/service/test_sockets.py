@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import httpx
 import pytest
 
 from pamo import Engine
-from pamo.service.server import LONGEST_HEADERS
+from pamo.service.connections import LONGEST_HEADERS, MOST_AHEAD
 from pamo.store.maintenance import verify
 from pamo.store.sqlite import SqliteStore
 from tests.service.calling import SCORES
@@ -26,7 +28,7 @@ FLAGS = ("--objectives", "price: 0..500, lower is better, taste: 1..5", "--arms"
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """Return one with a short patience and little room."""
-    with Server(*FLAGS, "--timeout-seconds", "0.5", "--max-body-bytes", "1000") as one:
+    with Server(*FLAGS, "--timeout-seconds", "0.5", "--idle-seconds", "1", "--max-body-bytes", "1000") as one:
         yield one
 
 
@@ -91,9 +93,87 @@ def test_large_headers() -> None:
     with Server(*FLAGS, "--timeout-seconds", "600") as server:
         assert status_of(server.talk(head + b"x" * 30_000 + b"\r\n\r\n")) == 200
         with server.connect() as connection:
-            connection.sendall(head + b"x" * (LONGEST_HEADERS - 500))
-            connection.sendall(b"x" * 500)
+            connection.sendall(head)
+            time.sleep(0.1)
+            connection.sendall(b"x" * (LONGEST_HEADERS + 1))
             assert status_of(rest(connection)) == 431
+
+
+KEPT = {
+    "a body that nobody wants": (b"content-length: 99\r\n\r\n", b"x"),
+    "half a chunk": (b"transfer-encoding: chunked\r\n\r\nff\r\n", b"x"),
+    "empty lines": (b"\r\n", b"\r\n"),
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_after_an_answer_there_is_an_end_to_the_waiting(server: Server, kind: str) -> None:
+    """However often something more is said, as long as it is no request."""
+    head, more = KEPT[kind]
+    with server.connect() as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n" + head)
+        assert status_of(connection.recv(65536)) == 200
+        connection.settimeout(0.2)
+        until = time.monotonic() + 10.0
+        while time.monotonic() < until:
+            try:
+                connection.sendall(more)
+                if not connection.recv(65536):
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+    pytest.fail("it was kept")
+
+
+def test_trailers_have_an_end_and_change_nothing(server: Server) -> None:
+    head = b"POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    body = b"transfer-encoding: chunked\r\n\r\nf\r\n" + b'{"user": "ann"}' + b"\r\n0\r\n"
+    answer = server.talk(head + b"connection: close\r\n" + body + b"content-type: text/plain\r\n\r\n")
+    assert status_of(answer) == 201
+    with server.connect() as connection:
+        connection.sendall(head + body + b"x-large: ")
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < 100_000_000:
+                connection.sendall(b"x" * 10_000)
+                sent += 10_000
+        assert sent < 100_000_000
+
+
+def test_an_answer_that_is_not_taken(server: Server) -> None:
+    """The connection is given up, though half of the answers could not be sent."""
+    with server.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 60)
+        until = time.monotonic() + 10.0
+        with contextlib.suppress(OSError):
+            while time.monotonic() < until:
+                connection.sendall(b"\r\n")
+                time.sleep(0.2)
+        assert time.monotonic() < until
+
+
+def test_requests_without_end_in_one_go(server: Server) -> None:
+    answer = server.talk(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n" * 2000)
+    assert answer.count(b"HTTP/1.1 200") <= 2 * MOST_AHEAD
+
+
+def test_there_is_room_for_so_many_from_one_address(tmp_path: Path) -> None:
+    flags = (*FLAGS, "--max-connections-per-address", "3", "--max-connections", "5")
+    with Server(*flags, "--timeout-seconds", "600") as server, contextlib.ExitStack() as stack:
+
+        def come(address: str) -> bytes:
+            connection = stack.enter_context(socket.create_connection(server.address, 60, (address, 0)))
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            return connection.recv(12)
+
+        assert [come("127.0.0.2") for _ in range(5)] == [b"HTTP/1.1 200"] * 3 + [b"HTTP/1.1 503"] * 2
+        assert [come("127.0.0.3") for _ in range(3)] == [b"HTTP/1.1 200"] * 2 + [b"HTTP/1.1 503"]
+        assert "full: 3 connections of at most 5" in server.log
+        stack.pop_all().close()
+        assert come("127.0.0.2") == b"HTTP/1.1 200"
 
 
 def test_what_is_no_http(server: Server) -> None:
@@ -136,6 +216,18 @@ def test_an_erasure_has_no_content(server: Server) -> None:
 def test_a_name_that_was_made_to_point_here(server: Server) -> None:
     answer = server.talk(b"GET /v1/arms HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n")
     assert status_of(answer) == 403
+
+
+def test_the_access_log_does_not_tell_of_whom() -> None:
+    paths = ("/v1/users/secret-ann/preference", "/v1/users/secret-ann/x", "/v1/users?query=secret", "/users/secret-ann")
+    with Server(*FLAGS, "--access-log") as server:
+        for path in (*paths, "/healthz"):
+            httpx.get(f"{server.url}{path}")
+        server.stop()
+        log = server.rest_of_output()
+    assert "secret" not in log
+    for shown in ("/v1/users/{id}/preference", "/v1/users/{id}/{id}", "/v1/users", "/users/{id}", "/healthz"):
+        assert f'"GET {shown} HTTP/1.1"' in log
 
 
 def test_nothing_went_wrong_meanwhile(server: Server) -> None:

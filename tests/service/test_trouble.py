@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from benchmarks import servers
 from pamo import Engine
 from pamo.contract.objectives import objectives
 from pamo.store import Event, MemoryStore, Receipt, Setup
-from tests.service.calling import OBJECTIVES, SCORES, Serve, Service, check_problem, engine_of
+from tests.service.calling import KEYS, OBJECTIVES, SCORES, Serve, Service, check_problem, engine_of
 
 
 class StuckStore(MemoryStore):
@@ -216,11 +221,51 @@ def test_a_stopped_store(serve: Serve, tmp_path: object, monkeypatch: pytest.Mon
     check_problem(response)
     assert int(response.headers["retry-after"]) >= 1
     service.decide(status=503)
-    assert "stopped" in service.get("/readyz", 503)["detail"]
-    assert service.get("/healthz") == {"status": "ok"}
+    for path in ("/readyz", "/healthz"):  # only a new start helps
+        assert "stopped" in service.get(path, 503)["detail"]
     assert service.get(f"/v1/decisions/{made['id']}")["feedback"] is None
     assert service.get("/v1/arms")["arms"][0]["pulls"] == 0
     assert "pamo_ready 0.0" in service.ask("GET", "/metrics").text
+
+
+def test_a_disk_that_takes_no_writes(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not ready, and says so without naming files to whom it does not know."""
+    with engine_of(store=tmp_path / "journal.db") as engine:
+        service, keyed = serve(engine), serve(engine, keys=KEYS)
+        service.get("/readyz")
+        monkeypatch.setattr(os, "access", lambda path, mode: False)
+        assert "journal.db takes no writes" in service.get("/readyz", 503)["detail"]
+        assert service.get("/healthz") == {"status": "ok"}  # a new start would not help
+        assert "journal.db" not in str(keyed.get("/readyz", 503))
+
+
+SERVE = """
+import sys
+from pamo.cli import main
+from pamo.store.sqlite import SqliteStore
+
+append = SqliteStore._append
+
+def fail(self, events):
+    if any(getattr(event, "user", None) == "mal" for event in events):
+        raise self._fail(OSError(28, "No space left on device"))
+    return append(self, events)
+
+SqliteStore._append = fail
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_server_whose_store_has_stopped_says_so_when_it_ends(tmp_path: Path) -> None:
+    flags = ["serve", "--port", "0", "--store", str(tmp_path / "journal.db"), "--objectives", "taste", "--arms", "A,B"]
+    server = servers.Server([sys.executable, "-c", SERVE, *flags])
+    try:
+        assert httpx.post(f"{server.url}/v1/decisions", json={"user": "ann"}).status_code == 201
+        assert httpx.post(f"{server.url}/v1/decisions", json={"user": "mal"}).status_code == 503
+        assert httpx.get(f"{server.url}/healthz").status_code == 503
+        assert server.stop() == 4
+    finally:
+        server.end()
 
 
 def test_a_closed_store(service: Service) -> None:

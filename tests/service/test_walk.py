@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from pamo.engine import Engine
+from pamo.service.connections import LONGEST_HEADERS
 from pamo.service.openapi import REASONS
 from pamo.service.operations import OPERATIONS, Operation
-from pamo.service.server import LONGEST_HEADERS
 from pamo.service.settings import Settings
 from tests.service.calling import OBJECTIVES, Serve
 

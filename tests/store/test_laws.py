@@ -129,9 +129,10 @@ def test_snapshot_and_tail_are_the_whole_journal(
     events = list(store.events())
     path = tmp_path_factory.mktemp("snapshot") / "s.npz"
     before = folded(events[:cut])
-    snapshot.save(before, path, "journal")
-    fold = snapshot.load(path, SETUP, "journal")
-    assert fold is not None
+    snapshot.save(snapshot.Snapshot(before), path, "journal")
+    kept = snapshot.load(path, SETUP, "journal")
+    assert kept is not None
+    fold = kept.fold
     assert fold.arm_states == before.arm_states
     for sequence, event in events[cut:]:
         fold.apply(event, sequence)
@@ -173,10 +174,11 @@ def test_snapshots_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             part.chunks = [np.vstack([used[k : k + size]]) for k in range(0, len(used), size)]
         monkeypatch.setattr(folds, "CHUNK", size)
         monkeypatch.setattr(snapshot, "CHUNK", size)
-        snapshot.save(fold, tmp_path / "s.npz", "j")
+        snapshot.save(snapshot.Snapshot(fold), tmp_path / "s.npz", "j")
         monkeypatch.undo()
-        again = snapshot.load(tmp_path / "s.npz", fold.setup, "j")
-        assert again is not None
+        kept = snapshot.load(tmp_path / "s.npz", fold.setup, "j")
+        assert kept is not None
+        again = kept.fold
         assert list(again.user_names) == left
         assert_same(again.users(left), wanted)
         fold, users, stated = again, again.user_sums, again.stated_sums

@@ -16,7 +16,7 @@ import apsw
 import numpy as np
 import pytest
 
-from pamo.errors import InputError, StoreError
+from pamo.errors import DamagedError, InputError, StoreError
 from pamo.store import (
     ArmAdded,
     DecisionMade,
@@ -31,7 +31,7 @@ from pamo.store import (
 )
 from pamo.store.addresses import open_reader
 from pamo.store.maintenance import verify
-from pamo.store.sqlite import SqliteStore
+from pamo.store.sqlite import FIND, SqliteStore
 from tests.documents import ROOT
 from tests.store.model import SETUP, Model
 from tests.store.test_conformance import WEIGHTS, decision, feedback
@@ -191,22 +191,43 @@ def test_a_store_without_objectives_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_from_before_an_erasure_is_left_aside(tmp_path: Path) -> None:
-    """As if the power went after the erasure was committed and before the snapshot was deleted."""
+    """As if the power went after the erasure was committed and before the snapshot was mended."""
     path, snapshot = tmp_path / "journal.db", tmp_path / "journal.db.snapshot.npz"
     store, _ = filled(path)
     store.snapshot()
     old = snapshot.read_bytes()
     store.append(UserErased("u3", at=1.0))
-    assert not snapshot.exists()
     store.close(snapshot=False)
     snapshot.write_bytes(old)
     store = SqliteStore(path)
+    assert not snapshot.exists()
     assert "u3" not in set(store.user_ids())
     assert verify(store).ok
     store.close()
 
 
-def test_a_snapshot_from_a_lost_future_is_left_aside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("user", ["u0", "u3", "u6", "u12"])
+def test_an_erasure_mends_the_snapshot(tmp_path: Path, user: str) -> None:
+    """Users who have stated preferences, the first and the last of the rows, and one who came after the snapshot."""
+    path = tmp_path / "journal.db"
+    store, model = filled(path)
+    store.snapshot()
+    later: list[Event] = [decision(50, user="u12"), feedback(50), decision(51, user="u3"), feedback(51)]
+    for event in (*later, UserErased(user, at=1.0), decision(52, user=user), feedback(52)):
+        assert store.append(event).outcome is model.append(event)
+    store.close(snapshot=False)
+    with open_reader(path) as reader:
+        assert reader.snapshot_at() == 63  # type: ignore[attr-defined]
+        assert verify(reader).ok
+    store = SqliteStore(path)
+    assert store._snapshot_at == 63
+    model.check(store)
+    store.close(snapshot=False)
+
+
+@pytest.mark.parametrize("went_on", [False, True])
+def test_a_snapshot_ahead_of_its_journal_is_an_alarm(tmp_path: Path, went_on: bool) -> None:
+    """Even where the journal has gone on elsewhere since, and is as long again."""
     path = tmp_path / "journal.db"
     store, model = filled(path)
     store.close()
@@ -214,10 +235,20 @@ def test_a_snapshot_from_a_lost_future_is_left_aside(tmp_path: Path) -> None:
     store = SqliteStore(path)
     store.append_many([decision(99, user="later"), feedback(99)])
     store.close()
+    if went_on:
+        with SqliteStore(tmp_path / "backup.db") as other:
+            other.append_many([decision(n, user="elsewhere") for n in range(100, 110)])
     shutil.copy(tmp_path / "backup.db", path)  # an older copy is put back, and the snapshot beside it stays
-    store = SqliteStore(path)
-    model.check(store)
+    with pytest.raises(DamagedError, match=r"event 65, which the journal does not have.*events are missing"):
+        SqliteStore(path)
+    with open_reader(path) as reader:
+        assert "65" in verify(reader).damage[0]
+    store = SqliteStore(path, adopt_damage=True)
+    if not went_on:
+        model.check(store)
+    assert verify(store).ok
     store.close()
+    SqliteStore(path).close()
 
 
 def test_an_erased_name_is_in_none_of_the_files(tmp_path: Path) -> None:
@@ -324,15 +355,19 @@ def test_the_log_does_not_grow_for_ever(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_user_is_found_by_the_index_over_decisions_alone(tmp_path: Path) -> None:
+def test_users_and_keys_are_found_by_indexes_that_do_not_name_them(tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "journal-1.db", tmp_path)  # its index is over feedback too
     with SqliteStore(tmp_path / "journal-1.db") as store:
         indexes = {name for (name,) in store._rows("SELECT name FROM sqlite_schema WHERE type = 'index'", ())}
-        assert "decisions_user" in indexes
-        assert "events_user" not in indexes
-        plan = " ".join(row[-1] for row in store._rows(f"EXPLAIN QUERY PLAN {SqliteStore._ask.of_user}", ("ann",)))
-        assert "USING INDEX decisions_user" in plan
+        assert indexes == {"events_decision", "events_who", "events_request"}
+        of_user = f"EXPLAIN QUERY PLAN {SqliteStore._ask.of_user}"
+        plan = " ".join(row[-1] for row in store._rows(of_user, store._by("ann")))
+        assert "USING INDEX events_who" in plan
         assert "SCAN" not in plan
+        found = f"EXPLAIN QUERY PLAN {FIND}"
+        plan = " ".join(row[-1] for row in store._rows(found, ('["d1"]', '[[1, "key"]]')))
+        assert "USING INDEX events_decision" in plan
+        assert "USING INDEX events_request" in plan
 
 
 def test_snapshots_are_taken_on_the_way(tmp_path: Path) -> None:

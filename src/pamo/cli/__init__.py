@@ -15,6 +15,7 @@ from pamo._version import __version__
 from pamo.cli.coverage import add_coverage
 from pamo.cli.demo import add_demo
 from pamo.cli.doctor import add_doctor
+from pamo.cli.evaluate import add_evaluate
 from pamo.cli.options import (
     Parser,
     add_command,
@@ -92,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_simulate(commands)
     add_compare(commands)
     add_reproduce(commands)
+    add_evaluate(commands)
     add_coverage(commands)
     add_ratings(commands)
     add_demo(commands)

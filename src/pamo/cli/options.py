@@ -13,8 +13,8 @@ from pamo.environments import Environment
 from pamo.environments.base import kinds_of
 from pamo.errors import InputError
 from pamo.plain import to_json
-from pamo.simulation.files import require_pyarrow
 from pamo.simulation.plot import require_matplotlib
+from pamo.tabular import require_pyarrow
 
 _LARGEST = 2**63 - 1  # what the compiled code counts with
 

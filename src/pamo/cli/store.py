@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pamo.cli.options import Parser, add_command, check_target
-from pamo.errors import InputError, StoreError
+from pamo.errors import DamagedError, InputError
 from pamo.progress import Bar, waiting
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ _SHOWN = 20
 
 _STORE = """\
 STORE is the path of a SQLite file (pamo.db) or a PostgreSQL address (postgresql://user@host/database). None of these
-commands begins a store that is not there, but `import` and `migrate`, whose target has to be new or empty.
+commands begins a store that is not there, but `restore`, whose target has to be new, and `import` and `migrate`, whose
+target has to be new or empty.
 
 A password in an address can be read by others on the same machine, in the list of processes: keep it in ~/.pgpass or in
 the variable PGPASSWORD. What these commands print never shows it.
@@ -34,6 +35,8 @@ _HELP = f"""\
 examples:
   pamo store show pamo.db                               what is in it
   pamo store verify pamo.db                             are its sums what its journal adds up to?
+  pamo store backup pamo.db monday.db                   a verified copy, while the service runs
+  pamo store restore monday.db pamo.db                  the store as it was then
   pamo store export pamo.db backup.parquet              the whole journal as one file, a row an event
   pamo store import backup.parquet again.db             a new store from it
   pamo store migrate pamo.db postgresql://ann@db/pamo   from one machine to many workers
@@ -56,20 +59,43 @@ examples:
   pamo store verify pamo.db
   pamo store verify postgresql://ann@db/pamo && echo all is well
 
-Folds the journal from its first event and compares the sums of every arm and every user, the arms' names and states,
-and the number of pending decisions with those of the store; in SQLite, first has the database check its own file.
-Changes nothing. A SQLite store has to be stopped for it; PostgreSQL's workers may go on.
+Checks that every event is what was recorded, and that none is missing, by the checksums of SQLite's journal. Folds the
+journal from its first event and compares the sums of every arm and every user, the arms' names and states, and the
+number of pending decisions with those of the store; in SQLite, first has the database check its own file. Changes
+nothing. A SQLite store has to be stopped for it; PostgreSQL's workers may go on.
 
-exit code: 0 all is equal, 1 something differs (it is listed; `pamo store rebuild` sets the sums right), 2 it could not
-be done.
+exit code: 0 all is equal, 1 something differs (it is listed; `pamo store rebuild` sets the sums right, and `pamo store
+restore` brings back a journal), 2 it could not be done.
 """
 
 _REBUILD_HELP = """\
 examples:
   pamo store rebuild pamo.db
+  pamo store rebuild pamo.db --adopt-damage
 
 Throws away the sums (and SQLite's snapshot), folds the journal, which is the truth, and keeps the new ones. In
 PostgreSQL workers wait meanwhile.
+
+A SQLite journal that is damaged, or that lacks events which it had, is refused: bring back a backup. With
+--adopt-damage what is left of it becomes the truth, as it is; events that cannot be read are dropped. Each is logged.
+"""
+
+_BACKUP_HELP = """\
+examples:
+  pamo store backup pamo.db monday.db
+  pamo store backup pamo.db "/backup/pamo-$(date +%F).db"
+
+Copies a SQLite store as it is at one moment, while a service uses it: nobody waits. The copy is read back and verified
+before it gets its name; a file of that name is not replaced. It is a store like any other. Users who are erased later
+are still in it: look after copies, and erase them again after a restore. PostgreSQL has pg_dump for this.
+"""
+
+_RESTORE_HELP = """\
+examples:
+  pamo store restore monday.db pamo.db
+
+FILE is what `pamo store backup` wrote, and stays as it is. STORE must not be there: move away what is left of a damaged
+one first, its log (-wal) too. What is brought back is verified before it gets its name.
 """
 
 _EXPORT_HELP = """\
@@ -106,7 +132,7 @@ def add_store(commands: Any) -> None:
         commands,
         "store",
         lambda options: parser.print_help() or 0,
-        help="look into a store, verify, rebuild, export, import and migrate it",
+        help="look into a store, verify, rebuild, back up, restore, export, import and migrate it",
         about="Look after a store: a journal of decisions and feedback, and the sums that are its fold.",
         examples=_HELP,
     )
@@ -123,6 +149,13 @@ def add_store(commands: Any) -> None:
     _add_address(verify, "store", "STORE", "the store to verify")
     rebuild = add("rebuild", _rebuild, "throw the sums away and fold the journal again", _REBUILD_HELP)
     _add_address(rebuild, "store", "STORE", "the store to rebuild")
+    rebuild.add_argument("--adopt-damage", action="store_true", help="go on with what is left of a damaged journal")
+    backup = add("backup", _backup, "copy a store to a file while it is used, and verify the copy", _BACKUP_HELP)
+    _add_address(backup, "source", "STORE", "the store to back up")
+    backup.add_argument("target", metavar="FILE", help="the file to write")
+    restore = add("restore", _backup, "bring back a store that was backed up", _RESTORE_HELP)
+    restore.add_argument("source", metavar="FILE", help="the backup")
+    restore.add_argument("target", metavar="STORE", help="the store to bring back: a path")
     export = add("export", _export, "write the journal to a Parquet file", _EXPORT_HELP)
     _add_address(export, "store", "STORE", "the store to export")
     export.add_argument("file", metavar="FILE", help="the file to write: .parquet")
@@ -188,31 +221,35 @@ def _verify(options: argparse.Namespace) -> int:
     from pamo.store.maintenance import verify
 
     name = _shown(options.store)
-    with _read(options.store) as store:
-        wrong: list[str] = []
-        try:
+    wrong: list[str] = []
+    try:
+        with _read(options.store) as store:
             with waiting("checking the file"):
                 wrong = [f"SQLite: {line}" for text in store.damage() for line in text.splitlines()]
             with _bar("verify", store) as bar:
                 report = verify(store, progress=bar.advance)
-        except StoreError as error:  # of a damaged file not even all events can be read
-            _print_differences(name, [*wrong, str(error)])
-            print("the journal cannot be read to its end: bring back a copy of the file, or import an export of it")
-            return 1
-    wrong += report.differences
-    print(
-        f"{name}: {report.events:,} events folded anew; compared {report.arms:,} arms, {report.users:,} users "
-        "and the pending decisions"
-    )
-    if not wrong:
+    except DamagedError as error:  # of a damaged file not even all events can be read
+        _print_differences(name, [*wrong, str(error)])
+        print("the journal cannot be read to its end: bring back a backup of it, or import an export")
+        return 1
+    if report.ok and not wrong:
+        print(
+            f"{name}: {report.events:,} events folded anew; compared {report.arms:,} arms, {report.users:,} users "
+            "and the pending decisions"
+        )
         intact = ", and SQLite finds its file intact" if store.inspects else ""
         print(f"all sums are the journal's{intact}")
         return 0
-    _print_differences(name, wrong)
-    if report.differences:
+    _print_differences(name, [*wrong, *report.damage, *report.differences])
+    if report.damage:
+        print(
+            "the journal is damaged: keep a copy of the files, and bring back a backup (`pamo store restore`), or go "
+            f"on with what is left of it (`pamo store rebuild {name} --adopt-damage`)"
+        )
+    elif report.differences:
         print(f"the journal is the truth: `pamo store rebuild {name}` sets the sums right")
-    if len(wrong) > len(report.differences):
-        print("the file is damaged: keep a copy of it, and import an export of it into a new one")
+    if wrong:
+        print("the file is damaged: keep a copy of it, then bring back a backup, or import an export into a new one")
     return 1
 
 
@@ -227,11 +264,23 @@ def _print_differences(name: str, wrong: list[str]) -> None:
 def _rebuild(options: argparse.Namespace) -> int:
     from pamo.store.addresses import open_existing
 
-    with waiting("rebuild"), open_existing(options.store) as store:
+    with waiting("rebuild"), open_existing(options.store, adopt_damage=options.adopt_damage) as store:
         store.rebuild()
         store.snapshot()
         arms, users = len(store.arms().ids), store.count_users()
     print(f"{_shown(options.store)}: folded anew, {arms:,} arms and {users:,} users")
+    return 0
+
+
+def _backup(options: argparse.Namespace) -> int:
+    from pamo.store.addresses import is_postgres
+    from pamo.store.maintenance import backup
+
+    if is_postgres(options.target):
+        raise InputError(f"expected the path of a file to copy to, got {_shown(options.target)}")
+    with waiting("copying"):
+        count = backup(options.source, options.target)
+    print(f"{options.target}: {count:,} events of {_shown(options.source)}, verified")
     return 0
 
 

@@ -93,6 +93,14 @@ def _sums(reader: Reader, name: str, *, in_use: bool, quick: bool, announce: Ann
     figures = {"compared": True, "differences": list(report.differences[:SHOWN])}
     if report.ok:
         return SUMS.ok(f"the sums are the journal's: {compared} compared", **figures)
+    if report.damage:
+        return SUMS.problem(
+            f"the journal is damaged, {report.damage[0]} ({len(report.damage):,} in all): keep a copy of the files, "
+            "then bring back a backup by `pamo store restore`, or go on with what is left by "
+            f"`pamo store rebuild {name} --adopt-damage`",
+            damage=list(report.damage[:SHOWN]),
+            **figures,
+        )
     return SUMS.problem(
         f"{len(report.differences):,} sums are not the journal's, first {report.differences[0]}; the journal is the "
         f"truth: `pamo store rebuild {name}` sets them right",

@@ -12,12 +12,16 @@ from pamo.contract.events import DecisionMade, Event, Receipt
 from pamo.contract.methods import like
 from pamo.contract.requests import Request
 from pamo.engine.core import Core, Face
-from pamo.engine.deciding import Decider
+from pamo.engine.deciding import Decider, check_k
 from pamo.engine.engine import Engine
 from pamo.errors import InputError, StoreError
 
 MOST = 500
 """Requests that are decided together at most, where users' sums come over a network."""
+
+FIRST = 16
+"""Of many requests, how many are decided before others have their turn; then as many as take about so long:"""
+TURN, REMOTE_TURN = 0.005, 0.05
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,7 +44,8 @@ class AsyncEngine:
     """Awaits what `Engine` does: decisions and feedback of many tasks, without a thread for each.
 
     timeout: seconds after which a caller is told that the store has not answered. What it was handed may be recorded
-    nevertheless; the same feedback, or the same key, may be sent again.
+    nevertheless; the same feedback, or the same key, may be sent again. max_cost: the most that may be asked for at
+    once, arms on offer × k, added up; None is any.
 
     >>> async def visit() -> str:
     ...     with Engine(["taste: 1..5"], seed=1) as engine:
@@ -52,12 +57,13 @@ class AsyncEngine:
     'recorded'
     """
 
-    def __init__(self, engine: Engine, timeout: float = 10.0) -> None:
+    def __init__(self, engine: Engine, timeout: float = 10.0, max_cost: int | None = None) -> None:
         self.engine = engine
         self.core = engine.core
         self._store = engine.store
         self._decider = engine.core.decider
         self._timeout = timeout
+        self._max_cost = max_cost
         self._waiting: Waiting = []
         self._asked: list[tuple[Request, asyncio.Future[DecisionMade]]] = []
         self._asking: asyncio.Task[None] | None = None
@@ -77,13 +83,41 @@ class AsyncEngine:
 
     async def choose(self, request: Request) -> DecisionMade:
         """Decide: at once, or where users' sums come over a network, together with all who ask meanwhile."""
+        if request.k != 1:
+            self._check_cost([request])
         if self._thread is None:
             return self._decider.choose(request.user, request.arms, request.preference, request.k, request.key)
         return await self._ask(request)
 
     async def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
-        """Decide for many."""
-        return await self.read(lambda: self._decider.choose_many(requests))
+        """Decide for many: for some at a time, so that others need not wait until all are done."""
+        self._check_cost(requests)
+        made: list[DecisionMade] = []
+        time, turn = asyncio.get_running_loop().time, TURN if self._thread is None else REMOTE_TURN
+        begun, size = time(), FIRST if self._thread is None else MOST
+        while True:
+            some, since = requests[len(made) : len(made) + size], time()
+            made += await self.read(functools.partial(self._decider.choose_many, some))
+            if len(made) == len(requests):
+                return made
+            now = time()
+            if now - begun > self._timeout:
+                raise StoreError(f"this takes more than {self._timeout:g} s, and nothing is decided: ask for less")
+            size = size * 2 if now - since < turn / 2 else max(1, size // 2) if now - since > turn else size
+            await asyncio.sleep(0)
+
+    def _check_cost(self, requests: Sequence[Request]) -> None:
+        if self._max_cost is None:
+            return
+        for one in requests:
+            check_k(one.k)
+        cost = self._decider.cost(requests)
+        if cost > self._max_cost:
+            raise InputError(
+                f"expected arms on offer × k, over all decisions, of at most {self._max_cost}, got {cost}: "
+                "ask for less at once",
+                "k" if len(requests) == 1 else "requests",
+            )
 
     async def read(self, work: Callable[[], T], *, journal: bool = False) -> T:
         """Read in a thread what may take its time; sums that are in memory are read at once."""

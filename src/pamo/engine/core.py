@@ -61,11 +61,11 @@ class Face(Protocol):
 class Core:
     """Makes events from what is asked, and answers from receipts."""
 
-    def __init__(self, store: Store, decider: Decider, clock: Callable[[], float], accepts_new_arms: bool) -> None:
+    def __init__(self, store: Store, decider: Decider, clock: Callable[[], float], new_arms: int) -> None:
         self.store = store
         self.decider = decider
         self.clock = clock
-        self.accepts_new_arms = accepts_new_arms
+        self._most_new_arms = new_arms
         self._lessons = (*(f"arm: {name}" for name in decider.names), "arm: overall", "preference")
 
     # Decisions
@@ -256,7 +256,10 @@ class Core:
 
     async def _admit(self, face: Face, requests: Sequence[Request]) -> bool:
         """Add the arms on offer that are not known yet, where such are accepted; tell whether there were any."""
-        arms = await face.read(lambda: self.new_arms(requests)) if self.accepts_new_arms else []
+        arms = await face.read(lambda: self.new_arms(requests)) if self._most_new_arms else []
+        if len(arms) > self._most_new_arms:
+            most = self._most_new_arms
+            raise InputError(f"expected at most {most} new arms in a request, got {len(arms)}: add them first", "arms")
         if arms:
             await face.record_many([ArmAdded(arm, arm, self.clock()) for arm in arms])
         return bool(arms)

@@ -25,8 +25,8 @@ from pamo.priors import Population
 from pamo.store import Arms, DecisionMade, Store
 from pamo.streams import POLICY, stream_for
 
-OFFERS = 10_000
-"""Offers whose rows are remembered."""
+REMEMBERED = 1_000_000
+"""Arms in all the offers that are remembered, at 16 bytes each: an offer counts for at least a hundred."""
 
 Offer = tuple[tuple[str, ...] | None, Ints, Ints]
 """The ids as the journal keeps them, the arms' rows, and where they begin and end: (0, their number)."""
@@ -76,6 +76,7 @@ class Decider:
         self._unknown = np.full((1, count), np.nan)
         self._table: Arms | None = None
         self._offers: dict[tuple[str, ...] | None, Offer] = {}
+        self._remembered = 0
         self._blanks: dict[int, tuple[Floats, Ints]] = {}
         self.refit()
 
@@ -104,7 +105,9 @@ class Decider:
             ranked = _ranked(k, len(offer))
             room = self._blanks.get(ranked)
             if room is None:
-                room = self._blanks[ranked] = blank(1, len(self.names), ranked)
+                room = blank(1, len(self.names), ranked)
+                if ranked <= 100:
+                    self._blanks[ranked] = room
             out, picks = room
             with store.lock:
                 self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics)
@@ -172,6 +175,13 @@ class Decider:
                     )
         return [events[n] for n in range(len(requests))]
 
+    def cost(self, requests: Sequence[Request]) -> int:
+        """Return how often an arm is looked at for these: once for each that is ranked, of all on offer."""
+        table = self._table or self._store.arms()
+        everything = int(np.count_nonzero(table.active))
+        offers = [everything if one.arms is None else len(one.arms) for one in requests]
+        return sum(arms * min(max(one.k, 1), arms) for arms, one in zip(offers, requests, strict=True))
+
     def _event(
         self,
         user: str,
@@ -225,7 +235,7 @@ class Decider:
         table = self._store.arms()
         if self._table is None or table.version != self._table.version:
             self._chooser.take(len(table.ids))
-            self._offers.clear()
+            self._forget_offers()
         self._table = table
         return table
 
@@ -241,10 +251,18 @@ class Decider:
             else:
                 rows = np.array([_row(table, arm) for arm in ids])
             places: Ints = rows.astype(np.int64)
-            if len(self._offers) >= OFFERS:
-                self._offers.clear()
+            size = max(len(places), 100)
+            if self._remembered + size > REMEMBERED:
+                self._forget_offers()
+            self._remembered += size
+            if ids is not None:
+                ids = tuple([table.ids[row] for row in places.tolist()])  # so that the caller's text is let go
             offer = self._offers[ids] = (ids, places, np.array([0, len(places)]))
         return offer
+
+    def _forget_offers(self) -> None:
+        self._offers.clear()
+        self._remembered = 0
 
 
 def _plans(policy: str | Policy, objectives: int, draws: int) -> tuple[ReadyPolicy, ReadyPolicy, ReadyPolicy]:

@@ -119,8 +119,9 @@ class Engine:
     for all. store: "memory:", the path of a SQLite file, "postgresql://…", or a store, which the engine then leaves
     open. seed: of the stream that ties and draws are taken from; None is another one each time.
 
-    accept_new_arms: whether an unknown arm in an offer is added rather than refused. draws: how often a policy that
-    draws is asked to find out its propensity. clock: tells the time, in seconds since 1970.
+    accept_new_arms: whether an unknown arm in an offer is added rather than refused; max_new_arms: how many in one
+    request. draws: how often a policy that draws is asked to find out its propensity. clock: tells the time, in
+    seconds since 1970.
 
     An engine may be used by any number of threads. Feedback is known to every decision that is asked for after it.
 
@@ -141,6 +142,7 @@ class Engine:
         overall: ObjectiveLike | None = None,
         seed: int | None = None,
         accept_new_arms: bool = False,
+        max_new_arms: int = 1000,
         draws: int = 1000,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -161,7 +163,7 @@ class Engine:
             if self._owns_store:
                 self.store.close()
             raise
-        self.core = Core(self.store, self._decider, clock, accept_new_arms)
+        self.core = Core(self.store, self._decider, clock, max_new_arms if accept_new_arms else 0)
         """What makes events and reads receipts, for those who wait for the store in their own way."""
         self._face = _AtOnce(self.store, self._decider)
 

@@ -18,12 +18,27 @@ from pamo.compiling import kernel
 from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, biases, common_to, preferences
 from pamo.experiments.figures import label, legend_above, panels
-from pamo.experiments.ratings_file import Ratings
+from pamo.experiments.split_half import alike, betas, fit, moments_of, own_ridge
 from pamo.experiments.tables import Table
 from pamo.priors import BIAS_RIDGE, NOISE, PLAIN, RIDGE, Population
 from pamo.progress import Progress, unseen
+from pamo.ratings import Ratings
 from pamo.simulation import Summary, summarize
-from pamo.simulation.plot import AMBER, BLACK, BLUE, DASHED, DOTTED, GREEN, GREY, MIXED, VERMILION, Style, draw_line
+from pamo.simulation.plot import (
+    AMBER,
+    BLACK,
+    BLUE,
+    DASHED,
+    DOTTED,
+    GREEN,
+    GREY,
+    MIXED,
+    PURPLE,
+    SKY,
+    VERMILION,
+    Style,
+    draw_line,
+)
 from pamo.statistics import UserStatistics
 from pamo.streams import ENVIRONMENT, Stream, shuffle, stream_for
 
@@ -31,10 +46,19 @@ BASELINE = "shared, fitted weights"
 """What the others are compared with: what the policies do by default."""
 EQUAL, EVERYBODY = "equal weights", "everybody's weights"
 """Two yardsticks that know nothing of the user: 1/D on each objective, and the mean of the fitted prior."""
+POOLED, POOLED_BIAS, OWN = "pooled regression", "pooled regression, bias", "own regression"
+"""What a statistician would try first, each with an intercept: one regression for all, the same with a bias a user that
+is drawn towards 0, and a ridge regression for each user alone; how strongly is chosen by split halves."""
+SPLIT = "split-half prior"
+"""Bias and weights drawn to what users have in common, as strongly as foretells the other half of each user best."""
 
 STYLES: Mapping[str, Style] = {
     EQUAL: (GREY, DOTTED),
     EVERYBODY: (GREY, "-"),
+    POOLED: (PURPLE, DOTTED),
+    POOLED_BIAS: (PURPLE, DASHED),
+    OWN: (SKY, "-"),
+    SPLIT: (PURPLE, "-"),
     "own, paper's weights": (AMBER, "-"),
     "own, plain weights": (GREEN, "-"),
     "shared, paper's weights": (VERMILION, "-"),
@@ -62,7 +86,7 @@ class Judged(NamedTuple):
 
 
 def ways(objectives: int) -> dict[str, Estimate]:
-    """Return the ways of estimating that are compared, by name; the two yardsticks are known beforehand.
+    """Return the ways of estimating by `pamo.estimators`, by name; the two yardsticks are known beforehand.
 
     >>> len(ways(4)), ways(4)["own, paper's weights"].omega
     (11, 4.0)
@@ -133,7 +157,8 @@ def measure(
 
     training: how many of a user's ratings are learned from; the user's others judge. held_out: how many others a user
     has at least. splits: over how many random splits each user's errors are averaged. same_users: whether all numbers
-    are measured on the users who have enough for the largest, or each on all who have enough for it.
+    are measured on the users who have enough for the largest, or each on all who have enough for it. Numbers that fewer
+    than two users have enough ratings for are skipped: `unmeasurable` says which and why.
 
     Columns: training, users, ratings (held out, in one split), way; rmse, on the overall score's own scale, every user
     counting alike, and pooled, every rating counting alike; difference, difference_low, difference_high: rmse less that
@@ -141,33 +166,43 @@ def measure(
     order, and ordered_difference, ordered_low, ordered_high to `BASELINE`; elasticity (φ), preference_variance (τ²),
     noise (σ²) and bias_variance as fitted, where all ratings are on [0, 1], means over the splits.
     """
-    sizes = sorted(set(training))
-    if not sizes or sizes[0] < 1 or held_out < 1 or splits < 1 or seed < 0:
+    if not training or min(training) < 1 or held_out < 1 or splits < 1 or seed < 0:
         raise InputError(
             f"expected training ≥ 1, held_out ≥ 1, splits ≥ 1 and seed ≥ 0, got {training=}, {held_out=}, {splits=}, "
             f"{seed=}"
         )
-    counts, most = ratings.counts, int(ratings.counts.max())
-    if sizes[-1] + held_out > most:
-        raise InputError(
-            f"no user has enough ratings to learn from {sizes[-1]} and be judged by {held_out}: the most that a user "
-            f"has is {most}; ask for fewer"
-        )
+    said = unmeasurable(ratings, training=training, held_out=held_out)
+    counts, sizes = ratings.counts, sorted(set(training) - set(said))
+    if not sizes:
+        raise InputError(said[min(said)])
     rows = []
     for size in sizes:
         chosen = np.flatnonzero(counts >= (sizes[-1] if same_users else size) + held_out)
-        if len(chosen) < 2:
-            raise InputError(
-                f"only one user has the {size + held_out} ratings to learn from {size} and be judged by {held_out}; "
-                "expected two or more, for users to be compared"
-            )
-        judged: dict[str, list[Judged]] = {name: [] for name in ways(ratings.reward.shape[1])}
+        judged: dict[str, list[Judged]] = {name: [] for name in STYLES}
         for split in range(splits):
             for name, outcome in _one_split(ratings, chosen, size, seed, split).items():
                 judged[name].append(outcome)
             progress(1.0 / (len(sizes) * splits))
         rows.extend(_rows(judged, size, counts[chosen] - size, ratings.scale))
     return Table.from_rows(rows)
+
+
+def unmeasurable(ratings: Ratings, *, training: Sequence[int], held_out: int = 5) -> dict[int, str]:
+    """Return, for each number of ratings to learn from that cannot be measured, why."""
+    said = {}
+    for size in sorted(set(training)):
+        users = int((ratings.counts >= size + held_out).sum())
+        if users == 0:
+            said[size] = (
+                f"no user has enough ratings to learn from {size} and be judged by {held_out}: the most that a user "
+                f"has is {ratings.counts.max()}; ask for fewer"
+            )
+        elif users == 1:
+            said[size] = (
+                f"only one user has the {size + held_out} ratings to learn from {size} and be judged by {held_out}; "
+                "expected two or more, for users to be compared"
+            )
+    return said
 
 
 def _one_split(ratings: Ratings, chosen: Ints, size: int, seed: int, split: int) -> dict[str, Judged]:
@@ -183,9 +218,11 @@ def _one_split(ratings: Ratings, chosen: Ints, size: int, seed: int, split: int)
     users = UserStatistics.zeros(users=len(chosen), objectives=ratings.reward.shape[1])
     users.observe(np.repeat(np.arange(len(chosen)), size), ratings.reward[seen], ratings.overall[seen])
     reward, overall = ratings.reward[unseen], ratings.overall[unseen]
+    estimated = {name: _estimated(users, name, estimate) for name, estimate in ways(users.objectives).items()}
+    estimated |= _regressions(ratings.reward[seen], ratings.overall[seen], size)
     found = {}
-    for name, estimate in ways(users.objectives).items():
-        preference, bias, fitted = _estimated(users, name, estimate)
+    for name in STYLES:
+        preference, bias, fitted = estimated[name]
         scores = np.einsum("nd,nd->n", preference[row], reward)
         errors = bias[row] + scores - overall
         found[name] = Judged(
@@ -194,7 +231,11 @@ def _one_split(ratings: Ratings, chosen: Ints, size: int, seed: int, split: int)
     return found
 
 
-def _estimated(users: UserStatistics, name: str, estimate: Estimate) -> tuple[Floats, Floats, tuple[float, ...]]:
+_Estimated = tuple[Floats, Floats, tuple[float, ...]]
+"""Every user's ĉ and bias, and the numbers of `FITTED`."""
+
+
+def _estimated(users: UserStatistics, name: str, estimate: Estimate) -> _Estimated:
     """Return every user's ĉ and bias, and what the prior was fitted to be."""
     count, objectives = len(users.rounds), users.objectives
     none = np.zeros(count)
@@ -208,6 +249,20 @@ def _estimated(users: UserStatistics, name: str, estimate: Estimate) -> tuple[Fl
     elif name == EVERYBODY:
         known = np.broadcast_to(common_to(users, ways(objectives)[BASELINE]).mean, (count, objectives))
     return preferences(users, estimate, known), none, (math.nan,) * len(FITTED)
+
+
+def _regressions(reward: Floats, overall: Floats, size: int) -> dict[str, _Estimated]:
+    """Return every user's weights and intercept, and what was fitted, for the ways that have a common intercept."""
+    moments = moments_of(reward, overall, np.arange(0, len(overall) + 1, size))
+    found: dict[str, _Estimated] = {}
+    for name in (POOLED, POOLED_BIAS, SPLIT):
+        common = alike(moments) if name == POOLED else fit(moments, weights=name == SPLIT)
+        beta, noise = betas(moments, common), common.noise
+        fitted = math.nan, noise / common.ridge[1], noise, noise / common.ridge[0]
+        found[name] = beta[:, 1:], beta[:, 0] - beta[:, 1:] @ common.center, fitted
+    center, beta = own_ridge(moments)
+    found[OWN] = beta[:, 1:], beta[:, 0] - beta[:, 1:] @ center, (math.nan,) * len(FITTED)
+    return found
 
 
 def _numbers_of(common: Population) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.errors import InputError
-from pamo.simulation.files import readable, require_pyarrow
+from pamo.tabular import readable, require_pyarrow
 
 Column = npt.NDArray[Any]
 _FEATURE = "keeping a study's results"

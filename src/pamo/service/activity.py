@@ -19,7 +19,7 @@ import numpy as np
 
 from pamo.contract.answers import Bucket, Decision
 from pamo.engine import Engine
-from pamo.errors import PamoError
+from pamo.errors import PamoError, StoreError
 from pamo.estimators import reward_means
 from pamo.plain import plain
 from pamo.store import Arms, DecisionMade, FeedbackGiven
@@ -55,7 +55,7 @@ class _Seen(NamedTuple):
 
     arms: Arms
     means: Any
-    averages: dict[tuple[str, ...] | None, list[float] | None]
+    averages: dict[int, list[float] | None]  # by the offers' hashes: an offer itself may be thousands of ids
 
 
 class _Ring:
@@ -129,11 +129,19 @@ class Activity:
             row[GREEDY] += compared[1]
             row[RANDOM] += compared[2]
 
-    def forget(self, user: str) -> None:
+    def forget(self, user: str | None) -> None:
         """Show a user who was erased no longer."""
         kept = [one for one in self._recent if one.decision.user != user]
         self._recent.clear()
         self._recent.extend(kept)
+
+    def erased(self) -> set[str | None]:
+        """Return who was erased by another worker, as the store tells; where it cannot, whoever it may be."""
+        users = {one.decision.id: one.decision.user for one in list(self._recent)}
+        with contextlib.suppress(StoreError):
+            kept = {place: self._engine.store.decision(place) for place in users}
+            return {user for place, user in users.items() if (made := kept[place]) is None or made.user != user}
+        return set(users.values())
 
     def name_of(self, arm: str) -> str:
         """Return an arm's name, or its id where the name is not known yet."""
@@ -209,8 +217,8 @@ class Activity:
         seen = self._seen
         if seen is None:
             return None
-        averages = seen.averages
-        if offer not in averages:
+        averages, place = seen.averages, hash(offer)
+        if place not in averages:
             if len(averages) >= OFFERS:
                 averages.clear()
             means = seen.means
@@ -218,8 +226,8 @@ class Activity:
                 rows = seen.arms.rows
                 means = means[[rows[arm] for arm in offer if arm in rows]]
             means = means[~np.isnan(means[:, 0])]
-            averages[offer] = means.mean(axis=0).tolist() if len(means) else None
-        return averages[offer]
+            averages[place] = means.mean(axis=0).tolist() if len(means) else None
+        return averages[place]
 
 
 def _bucket(at: int, row: list[float]) -> Bucket:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+log = logging.getLogger("pamo.service")
+
 
 class Api:
     """The engine behind HTTP, and what watches over it."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
-        self.live = AsyncEngine(engine, settings.timeout_seconds)
+        self.live = AsyncEngine(engine, settings.timeout_seconds, settings.max_cost)
         self.settings = settings
         self.keyring = Keyring(settings.keys)
         self.limiter = RateLimiter(settings.rate, settings.burst) if settings.rate else None
@@ -44,6 +47,8 @@ class Api:
         self.stream = Stream(self.activity)
         self.lookout = Lookout(engine)
         self.in_flight = 0
+        self.said = ""
+        """The last trouble of the store that was logged."""
 
     async def aside(self, work: Callable[[], Result]) -> Result:
         """Do what may take a while in a thread, so that decisions do not wait for it."""
@@ -72,6 +77,8 @@ async def decide_many(api: Api, asked: Arguments) -> Any:
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
+        if error.field == "requests":  # about all of them together
+            raise
         raise await _placed(api, error, "requests", requests, _try_request) from None
     for one in decisions:
         api.activity.decided(one)
@@ -173,6 +180,7 @@ async def erase(api: Api, asked: Arguments) -> None:
     """Forget a user."""
     await api.live.erase_user(asked.ids[0])
     api.activity.forget(asked.ids[0])
+    api.stream.forget()
 
 
 # Arms
@@ -203,9 +211,7 @@ async def add_arms(api: Api, asked: Arguments) -> Any:
     """Offer many arms from now on, or rename them."""
     several: list[schemas.BatchArm] = asked.body.arms
     _check_batch(api, several, "arms")
-    names = {one.id: one.name for one in several}
-    if len(names) < len(several):
-        raise Problem(422, "expected each arm once in arms", "arms")
+    names = {one.id: one.name for one in several}  # of an arm that is there twice the later counts, as by two requests
     await api.live.add_arms(names)
     found = await api.aside(api.engine.arms)
     return answers.ArmList([one for one in found if one.id in names])
@@ -233,7 +239,9 @@ async def statistics(api: Api, asked: Arguments) -> Any:
 
 
 async def health(api: Api, asked: Arguments) -> Any:
-    """Give a sign of life."""
+    """Give a sign of life, unless only a new start would help."""
+    if api.engine.store.stopped:
+        raise _not_ready(api, api.engine.store.trouble() or "")
     return answers.Health()
 
 
@@ -241,8 +249,18 @@ async def ready(api: Api, asked: Arguments) -> Any:
     """Tell whether decisions and feedback can be recorded."""
     trouble = await api.aside(api.engine.store.trouble)
     if trouble is not None:
-        raise Problem(503, trouble, headers={"retry-after": "5"})
+        raise _not_ready(api, trouble)
     return answers.Health()
+
+
+def _not_ready(api: Api, trouble: str) -> Problem:
+    """Return why nothing can be recorded; where there are keys, to the log only, since it tells of the machine."""
+    if trouble != api.said:
+        log.error("nothing can be recorded: %s", trouble)
+        api.said = trouble
+    if not api.keyring.empty:
+        trouble = "nothing can be recorded at the moment: the log here says why"
+    return Problem(503, trouble, headers={"retry-after": "5"})
 
 
 async def measures(api: Api, asked: Arguments) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Lifespan, Receive, Scope, Send
 
 from pamo.engine import Engine
+from pamo.estimators import Kind
 from pamo.service import openapi_page
 from pamo.service.api import Api
 from pamo.service.dashboard.pages import VIEWS, Pages, View
@@ -126,8 +128,18 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
     api = Api(engine, settings)
     keys = not api.keyring.empty
     operations = (*OPERATIONS, *edition.operations)
-    document = describe(operations, engine.store.setup, keys=keys, max_batch=settings.max_batch)
-    description, page = encode(document), openapi_page.page(document)
+    decider = engine.core.decider
+    described = functools.partial(
+        describe,
+        operations,
+        keys=keys,
+        max_batch=settings.max_batch,
+        takes_preference=decider.known.kind == Kind.KNOWN,
+        needs_preference=decider.hidden.kind == Kind.KNOWN,
+    )
+    # What the objectives are called, and lie between, is for those who may ask; a browser sends no key for a page.
+    description = encode(described(engine.store.setup))
+    page = openapi_page.page(described(None if keys else engine.store.setup))
 
     async def openapi(api: Api, asked: Arguments) -> Any:
         return Response(description, media_type="application/json")
@@ -136,8 +148,8 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
         return Response(page, media_type="text/html", headers={"content-security-policy": openapi_page.POLICY})
 
     about = (
-        Operation("GET", "/openapi.json", "getOpenApi", "Return this description.", openapi, roles=None),
-        Operation("GET", "/docs", "getReference", "Show it.", docs, roles=None, media="text/html"),
+        Operation("GET", "/openapi.json", "getOpenApi", "Return this description.", openapi),
+        Operation("GET", "/docs", "getReference", "Show it.", docs, roles=None if keys else (), media="text/html"),
     )
 
     @asynccontextmanager

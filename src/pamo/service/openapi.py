@@ -34,14 +34,33 @@ REASONS = {
 _ID = {"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": "^[^\\u0000]*$"}
 
 
-def describe(operations: tuple[Operation, ...], setup: Setup, *, keys: bool, max_batch: int) -> dict[str, Any]:
-    """Return the description as plain values."""
+def describe(
+    operations: tuple[Operation, ...],
+    setup: Setup | None,
+    *,
+    keys: bool,
+    max_batch: int,
+    takes_preference: bool = True,
+    needs_preference: bool = False,
+) -> dict[str, Any]:
+    """Return the description as plain values.
+
+    setup: None leaves the objectives' names and scales out. takes_preference, needs_preference: whether the policy
+    reads a preference that is sent with a request for a decision, and whether it cannot do without.
+    """
     kinds = [kind for one in operations for kind in (one.body, one.answer) if kind is not None]
     kinds.append(ProblemBody)
     found, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     schemas = dict(zip(kinds, found, strict=True))
     components = copy.deepcopy(components)
     _narrow(components, setup, max_batch)
+    for name in ("DecisionBody", "BatchDecision"):
+        if needs_preference:
+            fields = components[name]["properties"]
+            fields["preference"] = fields["preference"]["anyOf"][0]
+            components[name]["required"].append("preference")
+        elif not takes_preference:
+            components[name]["properties"]["preference"] = {"type": "null", "default": None}
     paths: dict[str, Any] = {}
     for one in operations:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas, setup, keys)
@@ -61,7 +80,7 @@ def describe(operations: tuple[Operation, ...], setup: Setup, *, keys: bool, max
     return description
 
 
-def _operation(one: Operation, schemas: dict[Any, Any], setup: Setup, keys: bool) -> dict[str, Any]:
+def _operation(one: Operation, schemas: dict[Any, Any], setup: Setup | None, keys: bool) -> dict[str, Any]:
     success: dict[str, Any] = {"description": "Done."}
     if one.answer is not None:
         # OpenAPI 3.1 has no schema for a stream of events: that of one, and that of all as text, are both in use.
@@ -100,7 +119,7 @@ def _operation(one: Operation, schemas: dict[Any, Any], setup: Setup, keys: bool
     return description
 
 
-def _parameters(one: Operation, setup: Setup) -> list[dict[str, Any]]:
+def _parameters(one: Operation, setup: Setup | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for part in one.path.split("/"):
         if part.startswith("{"):
@@ -114,23 +133,30 @@ def _parameters(one: Operation, setup: Setup) -> list[dict[str, Any]]:
         for name, kind in schema.get("properties", {}).items():
             required = name in schema.get("required", ())
             found.append({"name": name, "in": "query", "required": required, "schema": kind})
-            if name in one.objectives:
+            if setup is not None and name in one.objectives:
                 names = ["", *(each.name for each in setup.objectives)]
                 found[-1]["schema"] = {"type": "string", "enum": names, "default": ""}
     return found
 
 
-def _narrow(components: dict[str, Any], setup: Setup, max_batch: int) -> None:
+def _narrow(components: dict[str, Any], setup: Setup | None, max_batch: int) -> None:
     """Say of numbers by objective which objectives there are, and between what they lie."""
-    closed = {"type": "object", "additionalProperties": False}
-    weights = {one.name: {"type": "number", "minimum": -HEAVIEST, "maximum": HEAVIEST} for one in setup.objectives}
-    preference = {**closed, "properties": weights, "required": list(weights)}
+    weight = {"type": "number", "minimum": -HEAVIEST, "maximum": HEAVIEST}
+    preference: dict[str, Any] = {"type": "object", "additionalProperties": weight}
+    rewards: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "number"}}
+    overall: dict[str, Any] = {"type": "number"}
+    if setup is not None:
+        closed: dict[str, Any] = {"type": "object", "additionalProperties": False}
+        weights = {one.name: weight for one in setup.objectives}
+        preference = {**closed, "properties": weights, "required": list(weights)}
+        rewards = {**closed, "properties": {one.name: _between(one) for one in setup.objectives}}
+        overall = _between(setup.overall)
     for name in ("DecisionBody", "BatchDecision", "FeedbackBody", "BatchFeedback"):
         fields = components[name]["properties"]
         _replace(fields, "preference", preference)
         if "rewards" in fields:
-            _replace(fields, "rewards", {**closed, "properties": {one.name: _between(one) for one in setup.objectives}})
-            _replace(fields, "overall", _between(setup.overall))
+            _replace(fields, "rewards", rewards)
+            _replace(fields, "overall", overall)
             components[name]["anyOf"] = [
                 {"required": ["rewards"], "properties": {"rewards": {"type": "object", "minProperties": 1}}},
                 {"required": ["overall"], "properties": {"overall": {"type": "number"}}},

@@ -285,7 +285,16 @@ OPERATIONS = (
         query=schemas.StreamQuery,
         media="text/event-stream; charset=utf-8",
     ),
-    Operation("GET", "/healthz", "getHealth", "Tell that it lives.", api.health, answers.Health, roles=None),
+    Operation(
+        "GET",
+        "/healthz",
+        "getHealth",
+        "Tell that it lives, and that a new start would not help.",
+        api.health,
+        answers.Health,
+        roles=None,
+        problems=(503,),
+    ),
     Operation(
         "GET",
         "/readyz",

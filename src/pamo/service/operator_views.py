@@ -26,6 +26,9 @@ async def activity(api: Api, asked: Arguments) -> Any:
 
 async def stream(api: Api, asked: Arguments) -> Any:
     """Tell what goes on as it happens."""
+    if api.engine.store.remote:  # others may have erased who was decided for here
+        for user in await api.aside(api.activity.erased):
+            api.activity.forget(user)
     return EventStream(api.stream, asked.query.seconds)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import logging
@@ -13,14 +12,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from pamo.engine import Engine, Lookout
 from pamo.errors import InputError, PamoError
 from pamo.service.app import PLAIN, Edition, create_app
+from pamo.service.connections import protocol_for
+from pamo.service.dashboard.pages import VIEWS
+from pamo.service.operations import OPERATIONS
 from pamo.service.settings import FILE, Settings
 from pamo.store import Store, open_store
 from pamo.store.addresses import is_postgres
@@ -36,7 +36,11 @@ def open_engine(settings: Settings) -> Engine:
     store = _open_store(settings)
     try:
         engine = Engine(
-            policy=settings.policy, store=store, seed=settings.seed, accept_new_arms=settings.accept_new_arms
+            policy=settings.policy,
+            store=store,
+            seed=settings.seed,
+            accept_new_arms=settings.accept_new_arms,
+            max_new_arms=settings.max_new_arms,
         )
         known = {arm.id: arm for arm in engine.arms()}
         for arm, name in settings.named_arms.items():
@@ -64,63 +68,6 @@ def _open_store(settings: Settings) -> Store:
     )
 
 
-LONGEST_HEADERS = 65_536
-"""Bytes of headers after which the rest is not waited for."""
-
-
-class Protocol(HttpToolsProtocol):
-    """Uvicorn's protocol, which also hangs up on who takes too long, or too many words, to say what is wanted."""
-
-    patience = 10.0
-    _deadline: asyncio.TimerHandle | None = None
-    _unread = 0
-
-    def data_received(self, data: bytes) -> None:
-        """Read what has come, as long as there is an end to it."""
-        super().data_received(data)
-        if self._deadline is None:
-            self._unread = 0
-            return
-        self._unread += len(data)
-        if self._unread > LONGEST_HEADERS and not self.transport.is_closing():
-            self.transport.write(b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n")
-            self._hang_up()
-
-    def connection_made(self, transport: Any) -> None:
-        """Give the first request its time."""
-        super().connection_made(transport)
-        self._start_clock()
-
-    def on_message_begin(self) -> None:
-        """Give each later request its time as well."""
-        self._start_clock()
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """Stop the clock: from here on the application has its own."""
-        self._stop_clock()
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
-        self._stop_clock()
-        super().connection_lost(exc)
-
-    def _start_clock(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(self.patience, self._hang_up)
-
-    def _stop_clock(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _hang_up(self) -> None:
-        self._stop_clock()
-        if not self.transport.is_closing():
-            self.transport.close()
-
-
 def serve(settings: Settings, edition: Edition = PLAIN) -> int:
     """Serve until told to stop; return the exit code."""
     _check_certificate(settings)
@@ -137,10 +84,10 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
         _warm(engine)
         edition.prepare(engine)
         app = create_app(engine, settings, edition)
-        protocol = type("Protocol", (Protocol,), {"patience": settings.timeout_seconds})
         config = uvicorn.Config(
             app,
-            http=protocol,
+            http=protocol_for(settings),
+            timeout_keep_alive=max(1, round(settings.idle_seconds)),
             loop="auto",
             ws="none",
             lifespan="on",
@@ -159,6 +106,7 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
         def announce(address: str) -> None:
             print(f"pamo serves {address} ({names}; store: {settings.shown_store})", flush=True)
 
+        logging.getLogger("uvicorn.access").addFilter(_without_ids)
         server = _Server(config, edition.started or announce, app.state.api.stream.close)
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
@@ -166,10 +114,25 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
         with contextlib.suppress(KeyboardInterrupt):  # one that came before the server listened for it
             server.run(sockets=[listening])
     finally:
+        stopped = engine.store.stopped
         engine.close()
         engine.store.close()
     log.info("stopped; everything that was acknowledged is kept")
-    return 0 if server.started else 3
+    return 4 if stopped else 0 if server.started else 3
+
+
+def _without_ids(record: logging.LogRecord) -> bool:
+    """Have a line of the access log show what was asked for, and not of whom: only words of the API's own paths."""
+    if isinstance(record.args, tuple) and len(record.args) == 5:
+        client, method, path, version, status = record.args
+        parts = str(path).partition("?")[0].split("/")
+        shown = "/".join(part if part in _WORDS or "assets" in parts[1:2] else "{id}" for part in parts)
+        record.args = (client, method, shown, version, status)
+    return True
+
+
+_PATHS = (*(one.path for one in OPERATIONS), *(one.path for one in VIEWS), "/openapi.json", "/docs")
+_WORDS = frozenset(part for path in _PATHS for part in path.split("/") if not part.startswith("{"))
 
 
 class _Server(uvicorn.Server):

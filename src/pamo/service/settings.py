@@ -121,6 +121,15 @@ class Settings:
     )
     max_body_bytes: int = option(1_048_576, whole(1), "limits", "The largest body of a request, in bytes.")
     max_batch: int = option(1000, whole(1), "limits", "The most decisions or feedbacks in one request.")
+    max_cost: int = option(
+        20_000_000,
+        whole(1),
+        "limits",
+        "The most that the decisions of one request may cost: arms on offer × k, added up.",
+    )
+    max_new_arms: int = option(
+        1000, whole(1), "limits", "The most arms that one request may add, where it may add any (accept_new_arms)."
+    )
     rate: float = option(
         0.0,
         number(),
@@ -131,6 +140,18 @@ class Settings:
     timeout_seconds: float = option(10.0, number(above=True), "limits", "After how many seconds a request is given up.")
     max_waiting: int = option(
         10_000, whole(1), "limits", "How many requests may be under way before more are turned away."
+    )
+    idle_seconds: float = option(
+        30.0, number(above=True), "limits", "After how many seconds a connection is closed on which nothing is asked."
+    )
+    max_connections: int = option(
+        10_000, whole(1), "limits", "How many connections there may be, as far as the system has files for them."
+    )
+    max_connections_per_address: int = option(
+        1000,
+        whole(1),
+        "limits",
+        "How many of them may come from one address, or one IPv6 network (/64). Behind a proxy all come from one.",
     )
     log_level: str = option(
         "info",

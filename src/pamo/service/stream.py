@@ -100,6 +100,12 @@ class Stream:
             while listener.waiting and not self._closed:
                 yield listener.waiting.popleft()
 
+    def forget(self) -> None:
+        """Send nobody what still waits: somebody in it was erased."""
+        for listener in self._listeners:
+            listener.missed += len(listener.waiting)
+            listener.waiting.clear()
+
     def leave(self, listener: Listener) -> None:
         """Count a listener no longer."""
         self._listeners.discard(listener)

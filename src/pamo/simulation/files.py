@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from pamo._version import __version__
-from pamo.errors import InputError, ResultFileError, missing_extra
+from pamo.errors import InputError, ResultFileError
 from pamo.plain import to_json
 from pamo.simulation.result import PolicyResult, Result
+from pamo.tabular import first_line, readable, require_pyarrow
 
 FORMAT = 1
 """The version of the file's layout: raised when an older pamo could not read a newer file."""
@@ -59,20 +60,6 @@ def save(result: Result, path: str | Path) -> Path:
     return target
 
 
-@contextmanager
-def readable(source: Path, expected: str, feature: str = "a Parquet result file") -> Iterator[tuple[Any, Any]]:
-    """Give `pyarrow` and `pyarrow.parquet` to read a file with, and say what is wrong with one that cannot be read."""
-    pyarrow, parquet = require_pyarrow(feature)
-    if not source.is_file():
-        raise ResultFileError(f"{source} is not a file; expected {expected}")
-    try:
-        yield pyarrow, parquet
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ResultFileError(
-            f"{source} cannot be read as Parquet: it was cut short, or is not what was expected ({_first_line(error)})"
-        ) from error
-
-
 def load(path: str | Path) -> Result:
     """Return the result that a Parquet file holds."""
     source = Path(path)
@@ -95,7 +82,7 @@ def load(path: str | Path) -> Result:
         }
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ResultFileError(
-            f"{source} is damaged: expected what a result of format {FORMAT} holds, got {_first_line(error)}"
+            f"{source} is damaged: expected what a result of format {FORMAT} holds, got {first_line(error)}"
         ) from error
     return Result(settings=settings, policies=policies)
 
@@ -186,17 +173,3 @@ def _write_csv(result: Result, path: Path) -> None:
 
 def _write_json(result: Result, path: Path) -> None:
     path.write_text(to_json(result.summary(), indent=1) + "\n", encoding="utf-8")
-
-
-def require_pyarrow(feature: str = "a Parquet result file") -> tuple[Any, Any]:
-    """Return `pyarrow` and `pyarrow.parquet`, or say what needs them and which extra installs them."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise missing_extra(feature, "pyarrow", "results") from error
-    return pyarrow, pyarrow.parquet
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -38,7 +38,7 @@ class Kind(NamedTuple):
 
 KINDS = (
     Kind("memory", "memory:", "memory:", "pamo.store.memory", "MemoryStore", None),
-    Kind("SQLite", "(?!.*://).+", "the path of a file", "pamo.store.sqlite", "SqliteStore", "SqliteReader"),
+    Kind("SQLite", "(?!.*://|:?memory:).+", "the path of a file", "pamo.store.sqlite", "SqliteStore", "SqliteReader"),
     Kind(
         "PostgreSQL",
         "postgres(ql)?://.*",
@@ -61,7 +61,8 @@ def kind_of(address: str | Path, *, lasting: bool = False) -> Kind:
     written = [kind.written for kind in KINDS if kind.reader or not lasting]
     choice = f"{', '.join(written[:-1])} or {written[-1]}"
     if found is None:
-        raise InputError(f"expected {choice} as a store's address, got {shown(text)!r}")
+        hint = ": a store in memory is memory:, and a file of such a name is ./" + text if "memory:" in text else ""
+        raise InputError(f"expected {choice} as a store's address, got {shown(text)!r}{hint}")
     if lasting and found.reader is None:
         raise InputError(f"a store in {found.name} is gone with its process: give {choice}")
     return found
@@ -105,8 +106,15 @@ def open_reader(address: str | Path, *, alone: bool = True) -> Reader:
     return reader.of(str(address), alone=alone)
 
 
-def open_existing(address: str | Path) -> Store:
-    """Open the store at an address to work on it; one that is not there is an `InputError`, and is not begun."""
+def open_existing(address: str | Path, *, adopt_damage: bool = False) -> Store:
+    """Open the store at an address to work on it; one that is not there is an `InputError`, and is not begun.
+
+    adopt_damage: whether to go on with what is left where some of the journal is damaged or missing.
+    """
+    if adopt_damage:
+        kind = kind_of(address, lasting=True)
+        store: type[Store] = kind.load(kind.store)
+        return store.adopting(str(address))
     open_reader(address).close()
     return open_store(address)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -33,7 +34,7 @@ from pamo.contract.events import (
     UserErased,
 )
 from pamo.contract.objectives import Objective
-from pamo.errors import StoreError
+from pamo.errors import InputError, StoreError
 from pamo.statistics import ArmStatistics, UserStatistics
 
 if TYPE_CHECKING:
@@ -115,6 +116,11 @@ class Store(ABC):
         """Yield the store at an address, begun where there is none; that one is gone again if the block fails."""
         raise NotImplementedError  # of a store that is gone with its process
 
+    @classmethod
+    def adopting(cls, address: str) -> Self:
+        """Open the store at an address, and go on with what is left of a journal that is damaged."""
+        raise InputError("only SQLite's journal has checksums of pamo's: there is no damage to adopt here")
+
     @abstractmethod
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
         """Hand in events to be recorded together; the receipts come once they are durable.
@@ -129,7 +135,15 @@ class Store(ABC):
 
     @abstractmethod
     def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
-        """Yield the journal's events with their sequence numbers, from the one after `after` on."""
+        """Yield the journal's events with their sequence numbers, from the one after `after` on.
+
+        At one that is not what was recorded, as far as the store can tell, that is a `DamagedError`.
+        """
+
+    def examined(self, after: int = 0) -> Iterator[tuple[int, Event | None, str]]:
+        """Yield the same, each with what is wrong with it, "" where nothing is; None is one that cannot be read."""
+        for sequence, event in self.events(after):
+            yield sequence, event, ""
 
     @abstractmethod
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
@@ -170,6 +184,11 @@ class Store(ABC):
     @abstractmethod
     def trouble(self) -> str | None:
         """Return why nothing can be recorded at the moment, or None if all is well."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing will be recorded until the store is opened anew."""
+        return False
 
     @abstractmethod
     def snapshot(self) -> None:
@@ -262,11 +281,21 @@ class Reader(Store):
 
     inspects = False
     """Whether `damage` looks for any."""
+    lost: tuple[str, ...] = ()
+    """What was seen to be wrong with the journal as it was opened: sums are then not to be had."""
 
     @classmethod
     @abstractmethod
     def of(cls, address: str, *, alone: bool) -> Reader:
         """Open what there is at an address; `open_reader` says what alone is."""
+
+    @classmethod
+    def copied(cls, address: str, path: Path) -> AbstractContextManager[Reader]:
+        """Yield a copy of a store as it is now, whoever writes to it; it gets its name once the block is done."""
+        raise InputError(
+            "only a store in a file is copied like this: PostgreSQL's is backed up by pg_dump, and brought back by "
+            "pg_restore (docs/store.md), or carried to a file by `pamo store migrate`"
+        )
 
     @abstractmethod
     def kinds(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ default is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pamo.errors import StoreError, missing_extra
@@ -91,18 +91,17 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
             return DecisionMade(decision or "", user, *first, key, explanation)  # type: ignore[call-arg]
         event: Event = _DECODERS[kind](body)
         return event
-    except (KeyError, msgspec.MsgspecError) as error:
+    except (KeyError, TypeError, msgspec.MsgspecError) as error:  # a damaged row may hold another type
         raise StoreError(f"the journal holds an event that this pamo cannot read ({kind}): {error}") from None
 
 
-_Row = tuple[int, str, str | None, str | None, str | None, str]
+_Row = tuple[int, str, str | None, str | None, str | None, str, int, int]
 _decode_rows = msgspec.json.Decoder(list[_Row]).decode
 
 
-def decode_rows(text: str) -> Iterator[tuple[int, Event]]:
-    """Yield the events, with their sequence numbers, of rows that a database returned as one JSON text."""
-    for sequence, *row in _decode_rows(text):
-        yield sequence, decode(*row)  # type: ignore[arg-type]  # the row's types are lost in the list
+def rows_of(text: str) -> list[_Row]:
+    """Return the rows that a database returned as one JSON text."""
+    return _decode_rows(text)
 
 
 def to_json(value: Any) -> str:

@@ -53,8 +53,9 @@ class Ledger:
             elif isinstance(event, FeedbackGiven):
                 feedbacks.append((sequence, event))
         for sequence, feedback in feedbacks:
-            entry = self.entries[feedback.decision]
-            entry.feedback, entry.feedback_sequence = feedback, sequence
+            if feedback.decision in self.entries:  # a decision may be missing where damage was adopted
+                entry = self.entries[feedback.decision]
+                entry.feedback, entry.feedback_sequence = feedback, sequence
 
     def judge(self, events: Iterable[Event], first: int, step: int = 1) -> tuple[list[Receipt], list[Event]]:
         """Judge events in order; return the receipts, and what to write under the numbers first, first + step, …"""

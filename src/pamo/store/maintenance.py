@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pamo._version import __version__
-from pamo.errors import InputError, StoreError, missing_extra
+from pamo.errors import DamagedError, InputError, StoreError, missing_extra
 from pamo.statistics import ArmStatistics, UserStatistics
-from pamo.store.addresses import begun, shown
+from pamo.store.addresses import begun, kind_of, shown
 from pamo.store.base import FORMAT, Event, Objective, Reader, Setup, Store
 from pamo.store.fold import Fold
 
@@ -27,6 +27,8 @@ PAGE = 10_000
 
 Progress = Callable[[int], object]
 """Is told now and then how many more events were done."""
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Overview:
 
 def overview(store: Reader) -> Overview:
     """Return what there is."""
+    if store.lost:
+        raise DamagedError(store.lost[0])
     arms, last = store.arms(), store.last()
     active = int(arms.active.sum())
     return Overview(
@@ -90,11 +94,13 @@ class Report:
     arms: int
     users: int
     differences: tuple[str, ...]
+    damage: tuple[str, ...] = ()
+    """A sentence for each event that is not what was recorded: sums are then not compared."""
 
     @property
     def ok(self) -> bool:
-        """Whether the sums are the journal's."""
-        return not self.differences
+        """Whether the journal is what was recorded, and the sums are the journal's."""
+        return not self.differences and not self.damage
 
 
 def verify(store: Store, *, progress: Progress | None = None) -> Report:
@@ -106,10 +112,18 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
     >>> verify(MemoryStore(Setup((Objective("taste"),)))).ok
     True
     """
-    fold, count = Fold(store.setup), 0
-    for sequence, event in _told(store.events(), progress):
-        fold.apply(event, sequence)
+    fold, count, damage = Fold(store.setup), 0, list(store.lost) if isinstance(store, Reader) else []
+    for sequence, event, wrong in _told(store.examined(), progress):
         count += 1
+        if wrong:
+            damage.append(wrong)
+        elif event is not None:
+            try:
+                fold.apply(event, sequence)
+            except Exception as error:  # of an event that may hold anything, anything may be wrong
+                damage.append(f"event {sequence} cannot be folded: {error!r}")
+    if damage:
+        return Report(count, 0, 0, (), tuple(damage))
     differences: list[str] = []
     ours, theirs = fold.arms(), store.arms()
     if set(ours.ids) != set(theirs.ids):
@@ -149,6 +163,20 @@ def _differences(
         for row in np.flatnonzero((np.abs(mine - yours) > TOLERANCE * scale).any(axis=1)):
             kept, folded = yours[row].tolist(), mine[row].tolist()
             yield f"{kind} {names[row]}: {sums} is {folded} by the journal, and {kept} in the store"
+
+
+def backup(address: str | Path, path: str | Path) -> int:
+    """Copy the store at an address to a file, whoever writes to it meanwhile; return the number of events.
+
+    The copy is a store of its own, and was verified before it gets its name. To bring it back, copy it likewise.
+    """
+    kind = kind_of(address, lasting=True)
+    reader: type[Reader] = kind.load(kind.reader or "")
+    with reader.copied(str(address), Path(path)) as copy:
+        report = verify(copy)
+        if wrong := [*report.damage, *report.differences, *copy.damage()]:
+            raise DamagedError(f"the copy of {shown(address)} is not sound, and was not kept: {wrong[0]}")
+    return report.events
 
 
 def export(store: Store, path: str | Path, *, progress: Progress | None = None) -> int:
@@ -196,7 +224,7 @@ def import_(path: str | Path, address: str | Path, *, progress: Progress | None 
 
     If that fails there is no store afterwards, or the empty one that was there before.
     """
-    return _begin(address, _told(_exported(Path(path)), progress))
+    return _begin(address, _told(exported(Path(path)), progress))
 
 
 def migrate(source: Store, address: str | Path, *, progress: Progress | None = None) -> int:
@@ -208,7 +236,7 @@ def migrate(source: Store, address: str | Path, *, progress: Progress | None = N
     return _begin(address, _told(source.events(), progress))
 
 
-def _told(events: Iterator[tuple[int, Event]], progress: Progress | None) -> Iterator[tuple[int, Event]]:
+def _told(events: Iterator[Item], progress: Progress | None) -> Iterator[Item]:
     """Yield the events, and tell of them by the thousand."""
     if progress is None:
         yield from events
@@ -250,7 +278,8 @@ def _begin(address: str | Path, events: Iterator[tuple[int, Event]]) -> int:
             raise
 
 
-def _exported(path: Path) -> Iterator[tuple[int, Event]]:
+def exported(path: Path) -> Iterator[tuple[int, Event]]:
+    """Yield the events of a file that `export` wrote, with their sequence numbers."""
     from pamo.store.encoding import decode
 
     with _opened(path) as file:

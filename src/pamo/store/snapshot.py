@@ -1,18 +1,21 @@
 """Snapshots: a fold in a file, so that a start need not fold the whole journal.
 
-A snapshot is an `.npz` file, plain arrays that NumPy reads without pickle, each with a checksum. It holds nothing that
-the journal does not: one that is damaged, of another journal, format or layout is left aside, and the journal is
-folded.
+A snapshot is an `.npz` file, plain arrays that NumPy reads without pickle. The last bytes of the file, which are the
+archive's comment, are a checksum over all others. It holds nothing that the journal does not: one that is damaged, of
+another journal, format or layout is left aside, and the journal is folded.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 import zipfile
-import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -21,11 +24,22 @@ from pamo.store.base import Setup
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
 
-FORMAT = 2
+FORMAT = 3
+CHECKSUM = 4
+"""Bytes of the checksum."""
 
 
-def save(fold: Fold, path: Path, journal: str) -> None:
+class Snapshot(NamedTuple):
+    """What a snapshot holds: a fold, the journal's link at its last event, and the last erasure that it knows of."""
+
+    fold: Fold
+    link: int = 0
+    erased: int = 0
+
+
+def save(kept: Snapshot, path: Path, journal: str) -> None:
     """Write the fold of the journal of that identity: to a file beside, which then takes the place of the old one."""
+    fold = kept.fold
     alive = fold.user_names.living()
     renumbered = np.cumsum(alive) - 1
     text, lengths = fold.user_names.packed()
@@ -36,12 +50,14 @@ def save(fold: Fold, path: Path, journal: str) -> None:
         "layout": LAYOUT,
         "journal": journal,
         "sequence": fold.sequence,
+        "link": kept.link,
+        "erased": kept.erased,
         "decisions": fold.decisions,
         "feedbacks": fold.feedbacks,
         "arms": [[arm, name, active] for arm, (name, active) in fold.arm_states.items()],
     }
     arrays: dict[str, Any] = {
-        "header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
+        "header": _packed(header),
         "arms": fold.block[: len(fold.arm_rows)],
         "user_names": text,
         "user_name_lengths": lengths,
@@ -51,42 +67,106 @@ def save(fold: Fold, path: Path, journal: str) -> None:
     for index, rows in enumerate(fold.user_sums.used()):
         keep = alive[index * CHUNK : index * CHUNK + len(rows)]
         arrays[f"users_{index:06}"] = rows if keep.all() else rows[keep]
-    beside = _beside(path)
-    with open(beside, "wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+    _write(path, iter(arrays.items()))
+
+
+def without(path: Path, user: str, erased: int, before: int) -> bool:
+    """Take a user out of a snapshot, array by array, since it may be large; tell whether that could be done.
+
+    erased: the number of this erasure. before: that of the one before, which the snapshot has to know of.
+    """
+    try:
+        with open(path, "rb") as file:
+            _check(file)
+            with np.load(file, allow_pickle=False) as arrays:
+                known = json.loads(bytes(arrays["header"]))["erased"]
+                if known == before:
+                    _write(path, _mended(arrays, user, erased))
+                return known in (before, erased)  # it may have been written since this one began
+    except FileNotFoundError:
+        return not _beside(path).exists()  # which a process that ended may have left
+    except Exception as error:
+        _say_why(path, error)
+        return False
 
 
 def remove(path: Path) -> None:
     """Delete a snapshot, and what may be left of one that was being written when the process ended."""
-    path.unlink(missing_ok=True)
-    _beside(path).unlink(missing_ok=True)
+    for left in (path, _beside(path)):
+        if not left.is_dir():  # which is nobody's snapshot
+            left.unlink(missing_ok=True)
 
 
-def load(path: Path, setup: Setup, journal: str) -> Fold | None:
-    """Return the fold that a snapshot holds, or None where it cannot be used, whatever the reason."""
+def load(path: Path, setup: Setup, journal: str) -> Snapshot | None:
+    """Return what a snapshot holds, or None where it cannot be used, whatever the reason."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return _read(arrays, setup, journal)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError):
+        with open(path, "rb") as file:
+            _check(file)
+            with np.load(file, allow_pickle=False) as arrays:
+                return _read(arrays, setup, journal)
+    except FileNotFoundError:
         return None
+    except Exception as error:  # of a file that may hold anything, anything may be wrong
+        _say_why(path, error)
+        return None
+
+
+def _say_why(path: Path, error: Exception) -> None:
+    logging.getLogger(__name__).warning("the snapshot %s is left aside, and the journal is folded: %s", path, error)
 
 
 def _beside(path: Path) -> Path:
     return path.with_name(path.name + ".new")
 
 
-def _read(file: Any, setup: Setup, journal: str) -> Fold | None:
+def _packed(header: dict[str, Any]) -> Any:
+    return np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+
+
+def _write(path: Path, arrays: Iterator[tuple[str, Any]]) -> None:
+    """Write arrays and their checksum to a file beside, which then takes the place of the old one."""
+    beside = _beside(path)
+    with open(beside, "w+b") as file:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays:
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+            archive.comment = bytes(CHECKSUM)
+        found = _checksum(file)
+        file.seek(-CHECKSUM, io.SEEK_END)
+        file.write(found)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+
+
+def _checksum(file: IO[bytes]) -> bytes:
+    """Return the checksum of all of a file but its last bytes."""
+    left, value = file.seek(0, io.SEEK_END) - CHECKSUM, 0
+    file.seek(0)
+    while left > 0:
+        part = file.read(min(left, 1 << 20))
+        value = crc32(part, value)
+        left -= len(part)
+    return value.to_bytes(CHECKSUM, "big")
+
+
+def _check(file: IO[bytes]) -> None:
+    expected = _checksum(file)
+    if file.read() != expected:
+        raise ValueError("its checksum is not that of its content")
+    file.seek(0)
+
+
+def _read(file: Any, setup: Setup, journal: str) -> Snapshot | None:
     header = json.loads(bytes(file["header"]))
     if (header["format"], header["layout"], header["journal"]) != (FORMAT, LAYOUT, journal):
-        return None
+        raise ValueError("it is of another journal, format or layout")
     fold = Fold(setup)
     fold.sequence, fold.decisions, fold.feedbacks = header["sequence"], header["decisions"], header["feedbacks"]
     arms = file["arms"]
     if arms.shape != (len(header["arms"]), fold.block.shape[1]):
-        return None
+        raise ValueError("its arms are not the journal's")
     fold.restore_arms(header["arms"], arms)
     fold.user_names = Names.of(bytes(file["user_names"]), file["user_name_lengths"])
     for name in sorted(name for name in file.files if name.startswith("users_")):
@@ -95,7 +175,47 @@ def _read(file: Any, setup: Setup, journal: str) -> Fold | None:
     stated = np.full(fold.user_names.rows, -1, dtype=np.int32)
     stated[file["stated_users"]] = np.arange(fold.stated_sums.count)
     fold.stated_rows.frombytes(stated.tobytes())
-    return fold if fold.user_sums.count == fold.user_names.rows else None
+    return Snapshot(fold, header["link"], header["erased"])
+
+
+def _mended(file: Any, user: str, erased: int) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays of a snapshot without a user."""
+    header = json.loads(bytes(file["header"]))
+    lengths = file["user_name_lengths"]
+    row, start = _place_of(user.encode(), bytes(file["user_names"]), lengths)
+    first = 0  # of the rows of users
+    for name in sorted(file.files):
+        array = file[name]
+        if name == "header":
+            array = _packed({**header, "erased": erased})
+        elif row < 0:
+            pass
+        elif name == "user_names":
+            array = np.delete(array, slice(start, start + int(lengths[row])))
+        elif name == "user_name_lengths":
+            array = np.delete(array, row)
+        elif name == "stated_users":
+            array = array[array != row]
+            array -= array > row
+        elif name == "stated":
+            array = array[file["stated_users"] != row]
+        elif name.startswith("users_"):
+            first, before = first + len(array), first
+            if before <= row < first:
+                array = np.delete(array, row - before, axis=0)
+        yield name, array
+
+
+def _place_of(name: bytes, text: bytes, lengths: Any) -> tuple[int, int]:
+    """Return the row of a name among those that lie one after another, and where it begins; −1 where it is not."""
+    ends = np.cumsum(lengths)
+    start = text.find(name)
+    while start >= 0:
+        row = int(np.searchsorted(ends, start, side="right"))
+        if lengths[row] == len(name) and ends[row] - len(name) == start:
+            return row, start
+        start = text.find(name, start + 1)
+    return -1, -1
 
 
 def _chosen(fold: Fold, rows: Any) -> Any:

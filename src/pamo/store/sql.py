@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from itertools import islice
 from typing import Any, ClassVar, Self, TypeVar
 
-from pamo.errors import InputError, StoreError
+from pamo.errors import DamagedError, InputError, StoreError
 from pamo.store.base import (
     CLOSED,
     EXPIRES_AFTER,
@@ -34,12 +34,15 @@ Item = TypeVar("Item")
 class Questions:
     """The statements that read the journal, and the one that takes a user out of it.
 
-    table: of the events. user: the column with the user's id. mark: stands for a value.
+    table: of the events. user: the column with the user's id. mark: stands for a value. more: columns that are read as
+    well. hidden: whether users and keys are found by numbers that stand for them, in columns `who` and `request`.
     """
 
-    def __init__(self, table: str, user: str, mark: str) -> None:
-        whole = f"SELECT sequence, kind, decision, {user}, key, body FROM {table}"
-        made = f"SELECT decision FROM {table} WHERE {user} = {mark} AND kind = '{DECISION}'"
+    def __init__(self, table: str, user: str, mark: str, *, more: str = "", hidden: bool = False) -> None:
+        whole = f"SELECT sequence, kind, decision, {user}, key, body{more} FROM {table}"
+        whose, asked = (f"{column} = {mark} AND " if hidden else "" for column in ("who", "request"))
+        self.made = f"SELECT decision FROM {table} WHERE {whose}{user} = {mark} AND kind = '{DECISION}'"
+        made = self.made
         after = f"WHERE sequence > {mark}"
         self.columns = whole
         self.first = f"{whole} ORDER BY sequence LIMIT 1"
@@ -50,7 +53,7 @@ class Questions:
         self.decisions = f"SELECT count(*) FROM {table} {after} AND kind = '{DECISION}'"
         self.kinds = f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind"
         self.one = f"{whole} WHERE decision = {mark} AND kind = {mark}"
-        self.of_key = f"{whole} WHERE key = {mark}"
+        self.of_key = f"{whole} WHERE {asked}key = {mark}"
         self.of_user = f"{whole} WHERE decision IN ({made}) ORDER BY sequence"
         newest = f"{made} AND sequence < {mark} ORDER BY sequence DESC LIMIT {mark}"
         self.newest_of = f"{whole} WHERE decision IN ({newest}) ORDER BY sequence DESC"
@@ -95,7 +98,7 @@ class SqlStore(Store):
 
     def _agreed(self, first: Sequence[Any] | None, setup: Setup | None, where: str) -> Setup:
         """Return the objectives in the journal's first row; raise `InputError` where others were given."""
-        kept = None if first is None else decode(*first[1:])
+        kept = None if first is None else self._event(first)
         if not isinstance(kept, Setup):
             raise StoreError(f"the journal at {where} does not begin with its objectives: was it cut?")
         check_setup(kept)
@@ -109,9 +112,9 @@ class SqlStore(Store):
     def _redact(self, execute: Callable[..., Iterable[Any]], user: str | None) -> bool:
         """Take a user out of all events; tell whether there were any."""
         rows = list(execute(self._ask.of_user, (user,)))
-        for sequence, *row in rows:
-            old: Any = decode(*row)
-            execute(self._ask.redact, (encode(redacted(old)).body, sequence))
+        for row in rows:
+            old: Any = self._event(row)
+            execute(self._ask.redact, (encode(redacted(old)).body, row[0]))
         return bool(rows)
 
     def _replay(self, fold: Fold, execute: Callable[..., Iterable[Any]]) -> Fold:
@@ -125,26 +128,54 @@ class SqlStore(Store):
 
     # Reading
 
-    def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
-        """Yield the journal's events, a page at a time; in PostgreSQL numbers may be left out."""
+    def _event(self, row: Sequence[Any]) -> Event:
+        """Return the event of a row; raise `StoreError` where it is not what was recorded, as far as can be told."""
+        return decode(*row[1:6])
+
+    def _wrong(self, after: int) -> Callable[[Sequence[Any]], str]:
+        """Return what says of each row after that event, in order, what is wrong with it."""
+        return lambda row: ""
+
+    def _by(self, name: str) -> tuple[Any, ...]:
+        """Return what a user or a key is looked up by."""
+        return (name,)
+
+    def examined(self, after: int = 0) -> Iterator[tuple[int, Event | None, str]]:
+        """Yield the journal's events, a page at a time, and what is wrong with each."""
+        wrong_with = self._wrong(after)
         while rows := self._rows(self._ask.page, (after, self._page)):
-            yield from decoded(rows)
+            for row in rows:
+                event, wrong = None, wrong_with(row)
+                try:
+                    event = decode(*row[1:6])
+                except StoreError as error:
+                    wrong = wrong or str(error)
+                yield row[0], event, wrong
             after = rows[-1][0]
+
+    def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
+        """Yield the journal's events; in PostgreSQL numbers may be left out."""
+        for sequence, event, wrong in self.examined(after):
+            if wrong or event is None:
+                raise DamagedError(wrong)
+            yield sequence, event
 
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield the decisions for a user and their feedback."""
-        yield from decoded(self._rows(self._ask.of_user, (user,)))
+        for row in self._rows(self._ask.of_user, self._by(user)):
+            yield row[0], self._event(row)
 
     def decisions_of(self, user: str, limit: int, before: int | None = None) -> list[Made]:
         """Return a user's decisions with their feedback, the newest first."""
-        rows = self._rows(self._ask.newest_of, (user, NEWEST if before is None else before, limit))
+        rows = self._rows(self._ask.newest_of, (*self._by(user), NEWEST if before is None else before, limit))
         given: dict[str, FeedbackGiven] = {}
         made: list[Made] = []
-        for sequence, event in decoded(rows):  # a feedback is newer than its decision, so that it comes first
+        for row in rows:  # a feedback is newer than its decision, so that it comes first
+            event = self._event(row)
             if isinstance(event, FeedbackGiven):
                 given[event.decision] = event
             elif isinstance(event, DecisionMade):
-                made.append(Made(sequence, event, given.get(event.id)))
+                made.append(Made(row[0], event, given.get(event.id)))
         return made
 
     def decision(self, decision_id: str) -> DecisionMade | None:
@@ -153,15 +184,15 @@ class SqlStore(Store):
 
     def decision_for(self, key: str) -> DecisionMade | None:
         """Return the decision that was made under a key."""
-        return self._one(DecisionMade, self._ask.of_key, key)
+        return self._one(DecisionMade, self._ask.of_key, *self._by(key))
 
     def feedback(self, decision_id: str) -> FeedbackGiven | None:
         """Return the feedback to a decision."""
         return self._one(FeedbackGiven, self._ask.one, decision_id, FEEDBACK)
 
-    def _one(self, kind: type[Item], statement: str, *bindings: str) -> Item | None:
+    def _one(self, kind: type[Item], statement: str, *bindings: Any) -> Item | None:
         rows = self._rows(statement, bindings)
-        event = decode(*rows[0][1:]) if rows else None
+        event = self._event(rows[0]) if rows else None
         return event if isinstance(event, kind) else None
 
     # Looking after it
@@ -198,7 +229,7 @@ class SqlReader(Reader, SqlStore):
     def last(self) -> Event | None:
         """Return the last event of the journal."""
         rows = self._rows(self._ask.last)
-        return decode(*rows[0][1:]) if rows else None
+        return self._event(rows[0]) if rows else None
 
     def close(self, *, snapshot: bool = True) -> None:
         """Let go of the database."""

@@ -9,11 +9,14 @@ export function linear([from, to], [start, end]) {
   return scale;
 }
 
+/** A span below which labels of twelve digits do not tell numbers apart, nor counting steps gets from one to the next. */
+const leastSpan = (low, high) => Math.max(Math.abs(low), Math.abs(high)) * 1e-9;
+
 /** Round numbers within a domain, about so many: steps of 1, 2 or 5 times a power of ten. */
 export function ticks([from, to], wanted) {
   const [low, high] = from < to ? [from, to] : [to, from];
   const rough = (high - low) / Math.max(wanted, 1);
-  if (!(rough > 0)) return [low];
+  if (!(high - low > leastSpan(low, high))) return [low];
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= rough * 0.7);
   const found = [];
@@ -29,7 +32,7 @@ export function extent(values, { room = 0.06, within = null } = {}) {
   if (!known.length) return within ?? [0, 1];
   let low = Math.min(...known);
   let high = Math.max(...known);
-  const space = (high - low || Math.abs(high) || 1) * room;
+  const space = (high - low > leastSpan(low, high) ? high - low : Math.abs(high) || 1) * room;
   low -= space;
   high += space;
   return within ? [Math.max(low, Math.min(...within)), Math.min(high, Math.max(...within))] : [low, high];
