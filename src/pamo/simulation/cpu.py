@@ -64,6 +64,7 @@ def simulate(
     for name, value, least in (("rounds", rounds, 1), ("trials", trials, 1), ("first_trial", first_trial, 0)):
         _whole(name, value, least)
     _whole("seed", seed, 0, _MAX_SEED)
+    _threads(threads, trials)  # before a bar is there to be written over
     marks = _checkpoints(checkpoints, rounds)
     if trials * len(marks) * environment.users > MOST_CELLS or trials * environment.arm_count > MOST_CELLS:
         raise InputError(
