@@ -157,7 +157,7 @@ def run(
     taste = any_taste(random) if tastes == "any" else taste_for(NAMES[seed % len(NAMES)])
     first = max(taste, key=lambda name: taste[name])
     guest = Guest(taste, random, noise)
-    with demonstration(seed, earlier) as address, httpx.Client(base_url=address, trust_env=False) as api:
+    with demonstration(seed, earlier) as address, httpx.Client(base_url=address, trust_env=False, timeout=60) as api:
         told, worths = visit(api, guest, f"visitor {seed}", ratings)
     named = max(told, key=lambda name: float(told[name]["weight"]))
     tally.runs += 1

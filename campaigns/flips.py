@@ -140,6 +140,7 @@ def campaign(part: str, flips: int, seed: int = 1, fault: str | None = None) -> 
         if fault is not None:
             stack.enter_context(mock.patch.object(checksums, "is_whole", return_value=True))
             stack.enter_context(mock.patch.object(sqlite, "is_whole", return_value=True))
+            stack.enter_context(mock.patch.object(checksums.Chain, "wrong", return_value=""))
         build(folder, part)
         files = {file.name: file.read_bytes() for file in folder.iterdir()}
         with tempfile.TemporaryDirectory(prefix="pamo-flips-") as whole:

@@ -36,7 +36,9 @@ from campaigns.ledger import Ledger
 from campaigns.processes import Database, Server, StartError
 from campaigns.visitors import Visitor
 from campaigns.wire import Line
+from pamo.errors import DamagedError
 from pamo.store import open_store
+from pamo.store.sqlite import SqliteStore
 
 CHECK_EVERY = 50
 """Kills between two looks into a SQLite store."""
@@ -281,7 +283,12 @@ class Campaign:
             self.tally.wrong.append(f"a server that was told to stop ended with {code}")
 
     def _check(self) -> None:
-        with open_store(self.address) as store:
+        try:
+            store = open_store(self.address)
+        except DamagedError as error:  # what was acknowledged is missing, and the store says so itself
+            self.tally.wrong.append(str(error))
+            store = SqliteStore.adopting(self.address)
+        with store:
             found = check(store, self.ledger)
         self.tally.checks += 1
         self.tally.findings = found

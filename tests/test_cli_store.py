@@ -388,7 +388,7 @@ def test_a_failed_import_leaves_nothing(
     url = postgres_url()
     exported = maintenance.exported
     with monkeypatch.context() as patched:
-        patched.setattr(maintenance, "_exported", lambda path: broken_after(40, error)(exported(path)))
+        patched.setattr(maintenance, "exported", lambda path: broken_after(40, error)(exported(path)))
         for address in ("new.db", "empty.db", url):
             code, out, sentence = run(capsys, "import", "journal.parquet", address)
             assert (code, out) == (130 if isinstance(error, KeyboardInterrupt) else 2, "")

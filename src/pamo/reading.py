@@ -35,6 +35,8 @@ from pamo.rows import counts_at, observe_sums, pair, scored_at, triangle
 
 PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
 """Lines of a tile."""
+ROUNDING = 1e-14
+"""Share of Σr² below which what is left of it after the mean is rounding, of which a root would make something."""
 PREFERENCE = 0
 """Where ĉ begins in what is read of a user."""
 
@@ -128,6 +130,8 @@ def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> No
         arms[MEAN + d, j] = row[counts + objectives + d] / max(row[counts + d], 1.0)
         for e in range(d + 1):
             entry = row[pair(d + 1, e + 1)] - row[pair(d + 1, 0)] * row[pair(e + 1, 0)] / least
+            if abs(entry) <= ROUNDING * abs(row[pair(d + 1, e + 1)]):  # rewards that do not vary
+                entry = 0.0
             common[pair(d, e)] += entry - arms[first + pair(d, e), j]
             arms[first + pair(d, e), j] = entry
 

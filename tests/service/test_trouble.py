@@ -234,7 +234,7 @@ def test_a_disk_that_takes_no_writes(serve: Serve, tmp_path: Path, monkeypatch: 
         service, keyed = serve(engine), serve(engine, keys=KEYS)
         service.get("/readyz")
         monkeypatch.setattr(os, "access", lambda path, mode: False)
-        assert "journal.db takes no writes" in service.get("/readyz", 503)["detail"]
+        assert "journal.db cannot be written to" in service.get("/readyz", 503)["detail"]
         assert service.get("/healthz") == {"status": "ok"}  # a new start would not help
         assert "journal.db" not in str(keyed.get("/readyz", 503))
 

@@ -76,6 +76,7 @@ def simulate(
             raise unknown_name(kind, str(word), known)
     if precision != "double" and device == "cpu":
         raise InputError(f"expected precision 'double' on the device 'cpu', got {precision!r}; 'cuda' has both")
+    _threads(threads, trials)  # before a bar is there to be written over
     marks = _checkpoints(checkpoints, rounds)
     if trials * len(marks) * environment.users > MOST_CELLS or trials * environment.arm_count > MOST_CELLS:
         raise InputError(
