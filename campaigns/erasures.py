@@ -71,7 +71,7 @@ def work(path: Path, victim: str, seed: int, fault: str | None, said: int) -> No
     random = Random(seed)
     store = SqliteStore(path, SETUP, checkpoint_pages=random.choice([20, 200, 4000]), snapshot_every=500)
     if fault is not None:
-        store._empty_log = lambda: True  # type: ignore[method-assign]
+        store._empty_log = lambda: True  # type: ignore[method-assign]  # that is the fault
     events = events_of(random, victim, random.choice([5, 50, 700]))
     for start in range(0, len(events), 20):
         store.append_many(events[start : start + 20])

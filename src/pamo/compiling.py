@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir  # type: ignore[import-untyped]  # it ships no types
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import populate_array
@@ -69,7 +69,7 @@ class _Apart(Compiler):
 
     def define_pipelines(self) -> Any:
         self.state.flags.noalias = True
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
+        return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
 
 
 def apart(function: Callable[..., Any]) -> Any:
@@ -186,7 +186,7 @@ def _count_of(dims):  # type: ignore[no-untyped-def]  # Numba compares the signa
     return lambda dims: len(dims)  # noqa: PLW0108  # Numba compiles a function of ours, and `len` is not one
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
 def bare(typing: Any, array: Any) -> Any:
     """Return the same array without its count of references, which a view in a hot loop would go up and down.
 
@@ -217,7 +217,7 @@ def _bare_line(context: Any, builder: Any, line: Any, table: Any, start: Any, le
     return out._getvalue()
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
 def lane_of(typing: Any, chunk: Any, lane: Any, lanes: Any) -> Any:
     """Return a lane of a chunk, bare; lanes is `LANES`, or None on a GPU, where a chunk has one lane alone.
 
@@ -237,7 +237,7 @@ def lane_of(typing: Any, chunk: Any, lane: Any, lanes: Any) -> Any:
     return line(chunk, numba.types.intp, lanes), code
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
 def row_of(typing: Any, rows: Any, n: Any) -> Any:
     """Return user n's row, bare, from rows in lanes, (chunks, numbers, lanes): statistics have one lane alone."""
     line = numba.types.Array(rows.dtype, 1, "A")
@@ -273,7 +273,7 @@ def across(lanes: int | None) -> int:
     return lanes & 24
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
 def _bits_of(typing: Any, number: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
@@ -281,7 +281,7 @@ def _bits_of(typing: Any, number: Any) -> Any:
     return numba.types.int64(numba.types.float64), code
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
 def _number_of(typing: Any, bits: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
