@@ -28,8 +28,7 @@ def watch(page: Page, origin: str, problems: list[str], refused: tuple[str, ...]
     """Note what goes wrong in a page, and what it asks of anybody else. refused: statuses that are no problem here."""
 
     def note(kind: str, text: str) -> None:
-        gone = ("ERR_CONNECTION_REFUSED",)  # a page may ask once more when its server has ended
-        if kind in {"error", "warning"} and not any(status in text for status in (*refused, *gone)):
+        if kind in {"error", "warning"} and not any(status in text for status in refused):
             problems.append(text)
 
     page.set_default_timeout(PATIENCE)

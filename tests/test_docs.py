@@ -57,6 +57,8 @@ def test_pamo_commands_run_and_print_what_is_shown(block: Block, tmp_path: Path)
             continue  # make, pip and python: the tests' own ground
         if command.line == documents.regret_command():
             continue  # below, with fewer trials
+        if "--device cuda" in command.line:
+            continue  # tests/test_cuda.py
         printed = run_pamo(command.line, tmp_path)
         if command.output:
             assert_alike(command.output, printed)

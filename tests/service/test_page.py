@@ -296,6 +296,7 @@ def test_with_keys_the_page_asks_for_one_and_obeys_its_roles(show: Open) -> None
             page.get_by_role("button", name="Sign out").click()
             expect(page.get_by_label("Key")).to_be_focused(timeout=PATIENCE)
             assert page.evaluate("sessionStorage.length") == 0
+            page.close()
 
 
 def test_means_that_differ_by_the_last_bit_do_not_hang_the_page(show: Open) -> None:
@@ -308,6 +309,8 @@ def test_means_that_differ_by_the_last_bit_do_not_hang_the_page(show: Open) -> N
         for path in PAGES:
             page = show(url + path.replace("guest-001", "ann"))
             settled(page)
+            if path != list(PAGES)[-1]:
+                page.close()
         took = page.evaluate("""async () => {
             const { ticks, extent } = await import("/assets/now/scales.js");
             const began = performance.now(), ulp = 2 ** -52;
@@ -322,4 +325,5 @@ def test_means_that_differ_by_the_last_bit_do_not_hang_the_page(show: Open) -> N
             }
             return performance.now() - began;
         }""")
+        page.close()
     assert took < 1000

@@ -76,7 +76,9 @@ def simulate(
             raise unknown_name(kind, str(word), known)
     if precision != "double" and device == "cpu":
         raise InputError(f"expected precision 'double' on the device 'cpu', got {precision!r}; 'cuda' has both")
-    _threads(threads, trials)  # before a bar is there to be written over
+    _threads(threads, trials)  # before a bar is there to be written over, as all that may be refused
+    if device == "cuda":
+        _cuda().require_cuda()
     marks = _checkpoints(checkpoints, rounds)
     if trials * len(marks) * environment.users > MOST_CELLS or trials * environment.arm_count > MOST_CELLS:
         raise InputError(
@@ -195,9 +197,7 @@ class _Ready:
         records = _records(trials, len(marks), environment)
         choose, draw = choosing(type(self.policy).kernel), drawing(type(environment).draw)
         if device == "cuda":
-            from pamo.simulation import cuda  # here: it takes what only an extra installs
-
-            seconds = cuda.play(
+            seconds = _cuda().play(
                 (choose, type(environment).instance, draw),
                 plan,
                 self._spread,
@@ -372,6 +372,12 @@ def _checkpoints(given: int | Sequence[int], rounds: int) -> Ints:
     if marks.min() < 1 or marks.max() > rounds:
         raise InputError(f"expected checkpoints from 1 to {rounds}, got {int(marks.min())} … {int(marks.max())}")
     return np.unique(np.append(marks, rounds)).astype(np.int64)
+
+
+def _cuda() -> Any:
+    from pamo.simulation import cuda  # here: it takes what only an extra installs
+
+    return cuda
 
 
 def _threads(given: int | None, trials: int) -> int:

@@ -79,7 +79,6 @@ def play(
     progress: Progress = unseen,
 ) -> float:
     """Play a trial for each row of the records, and return the seconds that it took, compiling not counted."""
-    require_cuda()
     real = np.float32 if precision == "single" else np.float64
     shapes, trials = shapes_of_desk(plan, spread, objectives, trials=1, lanes=1), len(records.pulls)
     sizes = dict.fromkeys(_TABLES, 0)
