@@ -2,7 +2,7 @@
 
 A kernel is given arrays of numbers, and these are the names of their places:
 
-    arms[PULLS, j]            N, the pulls of the offer's j-th arm
+    arms[PULLS, j]            N, the pulls of the offer's j-th arm, whatever was told of them
     arms[WIDTH, j]            1/√max(N, 1), the width of a mean of so many pulls
     arms[LOG_PULLS, j]        log max(N, 1), where the policy reads the spread
     arms[OVERALL, j]          ḡ, the mean overall score; 0 before the first pull
@@ -38,7 +38,7 @@ from typing import Any
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import LANES, anywhere, count_of, inlined, kernel, log
-from pamo.rows import counts_at, observe_sums, pair, scored_at, triangle
+from pamo.rows import counts_at, observe_sums, pair, pulls_at, scored_at, triangle
 
 PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
 """Lines of a tile."""
@@ -150,8 +150,13 @@ def clear_arms(arms: Floats) -> None:
 def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> None:
     """Write what an arm's row says into place j of a tile, and what has changed by it into the common numbers."""
     objectives = count_of(dims)
-    first, counts, scored, pulls = scatter_at(objectives), counts_at(objectives), scored_at(objectives), row[0]
-    given = count_at(objectives)
+    first, counts, scored, given = (
+        scatter_at(objectives),
+        counts_at(objectives),
+        scored_at(objectives),
+        count_at(objectives),
+    )
+    pulls, whole = row[pulls_at(objectives)], max(row[0], 1.0)
     least = max(pulls, 1.0)
     common[freedom_at(objectives)] += max(pulls - 1.0, 0.0) - max(arms[PULLS, j] - 1.0, 0.0)
     arms[PULLS, j] = pulls
@@ -162,8 +167,13 @@ def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> No
         arms[MEAN + d, j] = row[counts + objectives + d] / max(row[counts + d], 1.0)
         arms[given + d, j] = row[counts + d]
         for e in range(d + 1):
-            entry = row[pair(d + 1, e + 1)] - row[pair(d + 1, 0)] * row[pair(e + 1, 0)] / least
-            if abs(entry) <= ROUNDING * abs(row[pair(d + 1, e + 1)]):  # rewards that do not vary
+            product = row[pair(d + 1, e + 1)]
+            entry = product - row[pair(d + 1, 0)] * row[pair(e + 1, 0)] / whole
+            if d == e and row[counts + d] > row[0]:  # as much as it would be if every pull had given it
+                total, product = row[counts + objectives + d], row[counts + 2 * objectives + d]
+                entry = product - total * total / row[counts + d]
+                entry *= max(pulls - 1.0, 0.0) / max(row[counts + d] - 1.0, 1.0)
+            if abs(entry) <= ROUNDING * abs(product):  # rewards that do not vary
                 entry = 0.0
             common[pair(d, e)] += entry - arms[first + pair(d, e), j]
             arms[first + pair(d, e), j] = entry

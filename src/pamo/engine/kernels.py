@@ -22,15 +22,18 @@ from pamo.reading import (
     PULLS,
     WIDTH,
     common_numbers,
+    count_at,
     freedom_at,
     gather,
+    noise_at,
     padded,
     read_arm,
     scatter_at,
+    squares_at,
     tile_height,
     user_numbers,
 )
-from pamo.rows import ROUNDS, STATED_COUNT, STATED_SUM, counts_at, scored_at, triangle
+from pamo.rows import ROUNDS, STATED_COUNT, STATED_SUM, counts_at, pulls_at, triangle
 from pamo.streams import Stream
 
 SCAN = 256
@@ -65,7 +68,7 @@ def seen_at(objectives: int) -> int:
 @anywhere
 def state_size(arms: int, objectives: int) -> int:
     """Return the length of `state`."""
-    return seen_at(objectives) + 2 * arms + tile_height(objectives) * padded(arms)
+    return seen_at(objectives) + (2 + objectives) * arms + tile_height(objectives) * padded(arms)
 
 
 @anywhere
@@ -78,19 +81,24 @@ def work_size(arms: int, objectives: int) -> int:
 
 @anywhere
 def out_width(objectives: int) -> int:
-    """Return the numbers in a row of `out`."""
-    return WEIGHTS + 3 * objectives
+    """Return the numbers in a row of `out`: the last two are a user's squares left over, and the noise's variance."""
+    return WEIGHTS + 3 * objectives + 2
 
 
 @anywhere
 def arm_views(state: Floats, arms: int, objectives: int) -> Any:
-    """Return views of `state`: what arms have in common, feedbacks and overall scores seen of each, their tile."""
+    """Return views of `state`: what arms have in common, what was seen of each, their tile, and hidden scores found.
+
+    Seen are numbers that each feedback adds to, and overall scores. Hidden scores are NaN where none was found.
+    """
     seen = seen_at(objectives)
+    tile = seen + (2 + objectives) * arms
     return (
         state[COMMON:seen],
         state[seen : seen + arms],
         state[seen + arms : seen + 2 * arms],
-        state[seen + 2 * arms :].reshape((tile_height(objectives), padded(arms))),
+        state[tile:].reshape((tile_height(objectives), padded(arms))),
+        state[seen + 2 * arms : tile].reshape((arms, objectives)),
     )
 
 
@@ -128,19 +136,24 @@ def offer_views(work: Floats, arms: int, offered: int, objectives: int) -> Any:
 
 @inlined
 def look_at(state: Floats, views: Any, i: int, row: Floats, dims: Any) -> None:
-    """Work one arm out anew if its row has changed: each feedback with a reward adds to the counts."""
+    """Work one arm out anew if its row has changed: each feedback adds to the counts."""
     objectives = count_of(dims)
-    common, seen, scored, arms = views
-    counts, count = counts_at(objectives), 0.0
+    common, seen, scored, arms, hidden = views
+    counts, pulls = counts_at(objectives), pulls_at(objectives)
+    count = row[pulls] + row[pulls + 1]
     for d in range(objectives):
         count += row[counts + d]
     if count == seen[i]:
         return
     seen[i] = count
     state[STALE] += 1.0
-    state[TOTAL] += row[scored_at(objectives)] - scored[i]
-    scored[i] = row[scored_at(objectives)]
+    state[TOTAL] += row[pulls + 1] - scored[i]
+    scored[i] = row[pulls + 1]
     read_arm(arms, i, row, common, dims)
+    for d in range(objectives):
+        if not np.isnan(hidden[i, d]) and row[counts + d] == 0.0:  # every pull with an overall score told of it
+            arms[MEAN + d, i] = hidden[i, d]
+            arms[count_at(objectives) + d, i] = row[pulls + 1]
 
 
 @inlined
@@ -156,7 +169,7 @@ def refresh(state: Floats, views: Any, rows: Floats, offers: Ints, dims: Any) ->
         i = i + 1 if i + 1 < count else 0
     state[CURSOR] = i
     if state[STALE] >= count:  # adding up differences drifts, so that the totals are summed anew now and then
-        common, _, _, arms = views
+        common, arms = views[0], views[3]
         state[STALE] = 0.0
         common.fill(0.0)
         scatter = scatter_at(count_of(dims))
@@ -254,6 +267,7 @@ def write(
         if arms[PULLS, j] > 0.0 and (value > highest or (value == highest and j == first)):
             greedy, highest = j, value
     out[SEEN], out[GREEDY] = total, -1.0
+    out[len(out) - 2], out[len(out) - 1] = user[squares_at(objectives)], user[noise_at(objectives)]
     last = first if greedy < 0 else greedy
     if greedy >= 0:
         out[GREEDY] = offer[greedy]

@@ -31,7 +31,7 @@ from pamo.errors import InputError
 from pamo.estimators import Kind, prior_before
 from pamo.policies.base import Policy, Run, Shape, check_kernel
 from pamo.priors import Population
-from pamo.reading import clear_arms, padded
+from pamo.reading import clear_arms, offset_at, padded
 from pamo.statistics import ArmStatistics
 from pamo.streams import Stream
 
@@ -79,12 +79,27 @@ class Chooser:
         self._arms = arms
         self._state = np.zeros(state_size(arms, self._objectives))
         self._work = np.zeros(work_size(arms, self._objectives))
-        self._common, seen, _, everything = arm_views(self._state, arms, self._objectives)
-        seen.fill(-1.0)  # nothing was seen of them
+        self._common, self._seen, _, everything, self._hidden = arm_views(self._state, arms, self._objectives)
+        self._seen.fill(-1.0)  # nothing was seen of them
         clear_arms(everything)
+        first = offset_at(self._objectives)
+        self._offsets = everything[first : first + 2, :arms]
+        self._hidden.fill(np.nan)
         self._user, self._sure, _ = user_views(self._work, self._objectives)
         self._scratch, _ = offer_views(self._work, arms, arms, self._objectives)
         self._scores = np.empty((3, padded(max(arms, 1))))
+
+    def foretell(self, hidden: Floats | None) -> None:
+        """Take arms' scores on hidden objectives from here, (arms, D), NaN where there are none; None: nowhere."""
+        self._hidden.fill(np.nan)
+        if hidden is not None:
+            self._hidden[: len(hidden)] = hidden[: self._arms]
+        self._seen.fill(-1.0)  # so that all are read anew
+        self._offsets.fill(0.0)
+
+    def offset(self, offsets: Floats) -> None:
+        """Let the next decision count what arms are worth to its user beyond their scores, (2, arms)."""
+        self._offsets[:] = offsets
 
     def choose(
         self,

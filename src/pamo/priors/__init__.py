@@ -10,6 +10,15 @@ since it is the preference that varies), φ = 0 a plain regression. φ itself is
 noise's variance in ‖r‖², which both kinds of moments together tell.
 """
 
+from pamo.priors.foretelling import (
+    Foretold,
+    fit_arms,
+    fit_factors,
+    fit_offsets,
+    foretell_rounds,
+    offsets_of,
+    whole_rows,
+)
 from pamo.priors.population import empty_population, fit_population, population_of, read_users
 from pamo.priors.user import (
     BIAS_MEAN,
@@ -40,15 +49,22 @@ __all__ = [
     "PLAIN",
     "PRIOR_ROUNDS",
     "RIDGE",
+    "Foretold",
     "Population",
     "Room",
     "empty_population",
+    "fit_arms",
+    "fit_factors",
+    "fit_offsets",
     "fit_population",
+    "foretell_rounds",
     "noise_of",
+    "offsets_of",
     "population_of",
     "read_user",
     "read_users",
     "room_for",
     "solve_user",
     "start_population",
+    "whole_rows",
 ]

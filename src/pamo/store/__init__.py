@@ -3,6 +3,7 @@
 from pamo.store.addresses import open_store
 from pamo.store.base import (
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     Arms,
     DecisionMade,
@@ -14,12 +15,14 @@ from pamo.store.base import (
     Receipt,
     Setup,
     Store,
+    TasteChanged,
     UserErased,
 )
 from pamo.store.memory import MemoryStore
 
 __all__ = [
     "ArmAdded",
+    "ArmChanged",
     "ArmRetired",
     "Arms",
     "DecisionMade",
@@ -32,6 +35,7 @@ __all__ = [
     "Receipt",
     "Setup",
     "Store",
+    "TasteChanged",
     "UserErased",
     "open_store",
 ]

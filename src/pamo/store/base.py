@@ -23,6 +23,7 @@ from pamo.arrays import Floats
 from pamo.contract.events import (
     FORMAT,
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     DecisionMade,
     Event,
@@ -31,6 +32,7 @@ from pamo.contract.events import (
     Outcome,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
 )
 from pamo.contract.objectives import Objective
@@ -44,6 +46,7 @@ __all__ = [
     "EXPIRES_AFTER",
     "FORMAT",
     "ArmAdded",
+    "ArmChanged",
     "ArmRetired",
     "Arms",
     "DecisionMade",
@@ -55,6 +58,7 @@ __all__ = [
     "Receipt",
     "Setup",
     "Store",
+    "TasteChanged",
     "UserErased",
 ]
 
@@ -248,6 +252,10 @@ class Store(ABC):
             elif isinstance(event, FeedbackGiven) and event.decision in made:
                 made[event.decision] = made[event.decision]._replace(feedback=event)
         return list(reversed(made.values()))[:limit]
+
+    def changes_of(self, user: str) -> list[float]:
+        """Return when a user's taste was found to have changed, in order."""
+        return [event.at for _, event in self.history(user) if isinstance(event, TasteChanged)]
 
     def append(self, event: Event) -> Receipt:
         """Record one event, and return once it is durable."""

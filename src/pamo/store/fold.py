@@ -16,11 +16,14 @@ import numpy as np
 from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
 from pamo.rows import (
+    ROUNDS,
     arm_width,
+    counts_at,
     observe_arm,
     observe_pair,
     observe_user,
     pair_width,
+    pulls_at,
     state,
     stated_width,
     user_width,
@@ -28,12 +31,14 @@ from pamo.rows import (
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store.base import (
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     Arms,
     DecisionMade,
     Event,
     FeedbackGiven,
     Setup,
+    TasteChanged,
     UserErased,
     new_version,
 )
@@ -50,6 +55,11 @@ def _observe(values: Floats, weight: float, arms: Floats, arm: int, users: Float
     objectives = len(values) // 2
     observe_arm(arms[arm], values, weight, objectives)
     return user >= 0 and observe_user(users[user], values, weight, objectives)
+
+
+@kernel
+def _observe_user(values: Floats, users: Floats, user: int) -> bool:
+    return bool(observe_user(users[user], values, 1.0, len(values) // 2))
 
 
 ARM, NEXT, SUMS = range(3)
@@ -260,6 +270,10 @@ class Fold:
             self._set_arm(event.arm, self.arm_states[event.arm][0], False)
         elif isinstance(event, UserErased) and event.user is not None:
             self.erase(event.user)
+        elif isinstance(event, TasteChanged):
+            self._change_taste(event)
+        elif isinstance(event, ArmChanged):
+            self._change_arm(event)
         self.sequence = max(self.sequence, sequence)
 
     def erase(self, user: str) -> None:
@@ -344,6 +358,37 @@ class Fold:
                 stated = self.stated_rows[user] = self.stated_sums.add()
             _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF)
 
+    def _change_taste(self, event: TasteChanged) -> None:
+        """Put the rounds that are kept in the place of all that was learned of a user; the number of rounds stays."""
+        user = ABSENT if event.user is None else self.user_names.find(event.user)
+        if user == ABSENT:
+            return
+        chunk, place = self.user_sums.chunks[user >> 16], user & 0xFFFF
+        rounds = chunk[place, ROUNDS]
+        chunk[place] = 0.0
+        self.pairs.drop_user(user)
+        for arm, rewards, overall in event.kept:
+            values = self.scales.values(FeedbackGiven(event.decision, rewards, event.at, overall))
+            if _observe_user(values, chunk, place):
+                line = self.pairs.add(user, self._arm_row(arm))
+                _observe_pair(values, 1.0, self.pairs.lines, line)
+        chunk[place, ROUNDS] = rounds
+
+    def _change_arm(self, event: ArmChanged) -> None:
+        """Put what is kept of some objectives in the place of what was learned; foretold scores are taken back.
+
+        Moments of whole rewards mix what was with what is, so that they begin anew.
+        """
+        row, objectives = self._arm_row(event.arm), self.objectives
+        sums, counts, pulls = self.block[row], counts_at(objectives), pulls_at(objectives)
+        sums[:counts] = 0.0
+        sums[pulls] = 0.0
+        for name, kept in event.kept.items():
+            place = counts + self.scales.names.index(name)
+            sums[place : place + 2 * objectives + 1 : objectives] = self.scales.sums(name, *kept)
+            sums[pulls] = max(sums[pulls], kept[0])
+        self.pairs.drop_arm(row)
+
     def _arm_row(self, arm: str) -> int:
         """Return an arm's row; one that was not added (yet) gets a row, and is not active."""
         row = self.arm_rows.get(arm)
@@ -360,6 +405,15 @@ class Fold:
         self._arm_names[row : row + 1] = [name]
         self._arm_active[row : row + 1] = bytes([active])
         self._table = None
+
+    def restore_user(self, user: str, sums: Floats, stated: Floats | None) -> None:
+        """Take over a user with the rows there are."""
+        self.user_names.add(user)
+        self.user_sums.extend(sums[None])
+        self.pairs.heads.append(ABSENT)
+        self.stated_rows.append(ABSENT if stated is None else self.stated_sums.count)
+        if stated is not None:
+            self.stated_sums.extend(stated[None])
 
     def restore_arms(self, states: Iterable[tuple[str, str, bool]], sums: Floats) -> None:
         """Take over arms with their names and states, and their rows."""

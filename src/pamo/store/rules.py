@@ -15,6 +15,7 @@ from pamo.contract.codes import Code
 from pamo.contract.events import (
     FORMAT,
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     DecisionMade,
     Event,
@@ -22,6 +23,7 @@ from pamo.contract.events import (
     Outcome,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
     refused,
     same_request,
@@ -41,6 +43,8 @@ class Entry:
     sequence: int
     feedback: FeedbackGiven | None = None
     feedback_sequence: int = 0
+    changed: int = 0
+    """The number of the event by which the user's taste has changed with this decision."""
 
 
 def check_setup(setup: Setup) -> None:
@@ -82,9 +86,13 @@ class Checker:
                     "the objectives of a journal are declared once, in its first event: start another store"
                 )
             return event
-        if not isinstance(event, ArmAdded | ArmRetired | UserErased):
+        if not isinstance(event, ArmAdded | ArmRetired | UserErased | TasteChanged | ArmChanged):
             raise InputError(f"expected an event of the journal, got {event!r}")
         _check_time(event.at)
+        if isinstance(event, TasteChanged):
+            return self._check_taste(event)
+        if isinstance(event, ArmChanged):
+            return self._check_changed(event)
         if isinstance(event, UserErased):
             check_text(event.user, "a user", "user")
         else:
@@ -117,6 +125,26 @@ class Checker:
             k=int(k) if isinstance(k, Integral) else k,
             preference=_floats(event.preference),
         )
+
+    def _check_taste(self, event: TasteChanged) -> TasteChanged:
+        check_text(event.decision, "a decision's id", "decision")
+        check_text(event.user, "a user", "user")
+        kept = []
+        for arm, rewards, overall in event.kept:
+            given = self._check_feedback(FeedbackGiven(event.decision, rewards, event.at, overall, None, arm))
+            kept.append((arm, given.rewards, float(overall)))
+        return replace(event, at=float(event.at), kept=tuple(kept))
+
+    def _check_changed(self, event: ArmChanged) -> ArmChanged:
+        check_text(event.arm, "an arm", "arm")
+        kept = {}
+        for name, sums in event.kept.items():
+            if name not in self._objectives or len(sums) != 3 or not all(map(is_number, sums)) or sums[0] <= 0:
+                raise InputError(
+                    f"expected how many scores, their sum and squares by objective, got {event.kept!r:.80}"
+                )
+            kept[name] = (float(sums[0]), float(sums[1]), float(sums[2]))
+        return replace(event, at=float(event.at), kept=kept)
 
     def _check_feedback(self, event: FeedbackGiven) -> FeedbackGiven:
         check_text(event.decision, "a decision's id", "id")
@@ -240,8 +268,21 @@ def same_feedback(first: FeedbackGiven, second: FeedbackGiven) -> bool:
     )
 
 
-def redacted(event: DecisionMade | FeedbackGiven) -> DecisionMade | FeedbackGiven:
+def judge_change(event: TasteChanged, entry: Entry | None) -> Receipt | None:
+    """Say what becomes of a change of taste, given the decision that it begins with; None: it is to be recorded."""
+    if entry is None or entry.decision.user != event.user:
+        return refused(Code.UNKNOWN_DECISION, f"there is no decision {event.decision} for {event.user!r}")
+    return Receipt(Outcome.DUPLICATE, entry.changed) if entry.changed else None
+
+
+OfUser = DecisionMade | FeedbackGiven | TasteChanged
+"""An event that names a user."""
+
+
+def redacted(event: OfUser) -> OfUser:
     """Return the event without anything of its user but what the arms learned."""
+    if isinstance(event, TasteChanged):
+        return replace(event, user=None, kept=())
     if isinstance(event, DecisionMade):
         return replace(event, user=None, key=None, preference=None, explanation=None)
     return replace(event, user=None, preference=None)
