@@ -192,7 +192,7 @@ class Watch:
             rounds = made[: min(WINDOW, held)][::-1]
             if len(rounds) < FEWEST:
                 return None
-            given = np.array([self._scales.values(feedback)[: self._objectives + 1] for _, feedback in rounds])
+            given = np.array([self._scales.values(feedback)[: self._objectives + 1].copy() for _, feedback in rounds])
             places = np.array([arms.rows[str(feedback.arm)] for _, feedback in rounds])
             pairs = store.user_pairs([user])
             values, shares, whole = prior.rounds(given, places, sums, pairs, arms.statistics)
