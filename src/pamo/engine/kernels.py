@@ -15,14 +15,19 @@ from pamo.arrays import Floats, Ints
 from pamo.compiling import anywhere, count_of, inlined, kernel
 from pamo.estimators import Kind
 from pamo.policies.base import UNSCORED, pick, scratch_for, value_of
-from pamo.priors import NUMBERS, Population, Room, read_user
+from pamo.priors import NUMBERS, Population, Room, fit_arms, read_user
 from pamo.reading import (
     MEAN,
     PREFERENCE,
     PULLS,
     WIDTH,
+    between_at,
     common_numbers,
+    complete_at,
+    count_at,
+    expected_at,
     freedom_at,
+    freedoms_at,
     gather,
     padded,
     read_arm,
@@ -37,9 +42,10 @@ SCAN = 256
 """Arms that are looked at in each call whether or not they are on offer, so that what all arms have in common is up
 to date: at once with so many arms, within a few decisions with more."""
 
-CURSOR, STALE, TOTAL, COMMON = range(4)
+CURSOR, STALE, TOTAL, GIVEN, DUE, COMMON = range(6)
 """Places in `state`: the next arm to look at, rows changed since the totals were last summed from scratch, feedbacks
-with an overall score; from COMMON on what all arms have in common, what was seen of each, and the tile of all arms."""
+with an overall score, scores given in all objectives together, how many of these ask for the arms' prior to be fitted
+anew; from COMMON on what all arms have in common, what was seen of each, and the tile of all arms."""
 
 KIND, NON_NEGATIVE, FIRST, HAS_FIRST, DRAWS, PRIOR = range(6)
 """Places in `numbers`: how ĉ is formed; from PRIOR on the prior's mean and numbers, then the hyperparameters."""
@@ -72,7 +78,7 @@ def state_size(arms: int, objectives: int) -> int:
 def work_size(arms: int, objectives: int) -> int:
     """Return the length of `work`: a user, the same without doubt, room to estimate, room to score, a tile."""
     lines, length = scratch_for(arms, objectives)
-    estimating = 2 * objectives**2 + 4 * objectives + user_numbers(objectives)
+    estimating = 2 * objectives**2 + 8 * objectives + user_numbers(objectives) + 6
     return 2 * user_numbers(objectives) + estimating + lines * length + tile_height(objectives) * padded(arms)
 
 
@@ -101,14 +107,19 @@ def user_views(work: Floats, objectives: int) -> Any:
     root = 2 * user
     lines = root + square
     curve = lines + 4 * objectives
+    own = curve + square
+    sites = own + user
+    moments = sites + 4 * objectives
     return (
         work[:user],
         work[user:root],
         Room(
             work[root:lines].reshape((objectives, objectives)),
             work[lines:curve].reshape((4, objectives)),
-            work[curve : curve + square].reshape((objectives, objectives)),
-            work[curve + square : curve + square + user],
+            work[curve:own].reshape((objectives, objectives)),
+            work[own:sites],
+            work[sites:moments].reshape((4, objectives)),
+            work[moments : moments + 6].reshape((2, 3)),
         ),
     )
 
@@ -117,7 +128,7 @@ def user_views(work: Floats, objectives: int) -> Any:
 def offer_views(work: Floats, arms: int, offered: int, objectives: int) -> Any:
     """Return (room to score, the tile of an offer) as views of `work`."""
     lines, length = scratch_for(arms, objectives)
-    first = 3 * user_numbers(objectives) + 2 * objectives**2 + 4 * objectives
+    first = 3 * user_numbers(objectives) + 2 * objectives**2 + 8 * objectives + 6
     tile = first + lines * length
     height, width = tile_height(objectives), padded(offered)
     return (
@@ -136,6 +147,7 @@ def look_at(state: Floats, views: Any, i: int, row: Floats, dims: Any) -> None:
         count += row[counts + d]
     if count == seen[i]:
         return
+    state[GIVEN] += count - max(seen[i], 0.0)
     seen[i] = count
     state[STALE] += 1.0
     state[TOTAL] += row[scored_at(objectives)] - scored[i]
@@ -157,13 +169,27 @@ def refresh(state: Floats, views: Any, rows: Floats, offers: Ints, dims: Any) ->
     state[CURSOR] = i
     if state[STALE] >= count:  # adding up differences drifts, so that the totals are summed anew now and then
         common, _, _, arms = views
+        objectives = count_of(dims)
         state[STALE] = 0.0
-        common.fill(0.0)
-        scatter = scatter_at(count_of(dims))
+        common[: between_at(objectives)].fill(0.0)
         for arm in range(count):
-            common[freedom_at(count_of(dims))] += max(arms[PULLS, arm] - 1.0, 0.0)
-            for place in range(triangle(count_of(dims))):
-                common[place] += arms[scatter + place, arm]
+            common[freedom_at(objectives)] += max(arms[complete_at(objectives), arm] - 1.0, 0.0)
+            for d in range(objectives):
+                common[freedoms_at(objectives) + d] += max(arms[count_at(objectives) + d, arm] - 1.0, 0.0)
+            for place in range(triangle(objectives)):
+                common[place] += arms[scatter_at(objectives) + place, arm]
+
+
+@kernel
+def learn_arms(state: Floats, rows: Floats, features: Floats, room: Floats, dims: Any) -> None:
+    """Fit what arms have in common to all of them, and say when it is to be done again."""
+    objectives, arms = count_of(dims), len(rows)
+    views = arm_views(state, arms, objectives)
+    for i in range(arms):
+        look_at(state, views, i, rows[i], dims)
+    tile = views[3]
+    fit_arms(tile.reshape((1, *tile.shape)), views[0], features, room, dims)
+    state[DUE] = state[GIVEN] + max(1.0, state[GIVEN] // 2.0)
 
 
 @inlined
@@ -260,7 +286,8 @@ def write(
     for side in range(2):
         j = first if side == 0 else last
         reward_bonus, preference_bonus = 0.0, 0.0
-        if scores[0, j] == np.inf:  # it comes first
+        # It comes first, or nothing but what is expected of any arm speaks for it.
+        if scores[0, j] == np.inf or (arms[PULLS, j] == 0.0 and arms[expected_at(objectives), j] != 0.0):
             reward_bonus = np.inf
         elif scores[0, j] > UNSCORED:
             reward_bonus = scores[1, j] - value_of(arms, j, user, dims)

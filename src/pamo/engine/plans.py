@@ -10,7 +10,9 @@ from pamo.compiling import dimensions
 from pamo.engine.fast_path import CHOOSERS
 from pamo.engine.kernels import (
     DRAWS,
+    DUE,
     FIRST,
+    GIVEN,
     HAS_FIRST,
     KIND,
     NON_NEGATIVE,
@@ -20,6 +22,7 @@ from pamo.engine.kernels import (
     chance,
     finish,
     hyperparameters_at,
+    learn_arms,
     offer_views,
     out_width,
     prepare,
@@ -30,7 +33,7 @@ from pamo.engine.kernels import (
 from pamo.errors import InputError
 from pamo.estimators import Kind, prior_before
 from pamo.policies.base import Policy, Run, Shape, check_kernel
-from pamo.priors import Population
+from pamo.priors import Population, prepared, room_for_arms
 from pamo.reading import clear_arms, padded
 from pamo.statistics import ArmStatistics
 from pamo.streams import Stream
@@ -74,9 +77,10 @@ class Chooser:
         self._dims = dimensions(objectives)
         self.take(0)
 
-    def take(self, arms: int) -> None:
-        """Start over with so many arms."""
-        self._arms = arms
+    def take(self, arms: int, features: Floats | None = None) -> None:
+        """Start over with so many arms; features: theirs, (arms, F), NaN where one is missing."""
+        self._features = prepared(features, arms)
+        self._fitting = room_for_arms(self._features.shape[1])
         self._state = np.zeros(state_size(arms, self._objectives))
         self._work = np.zeros(work_size(arms, self._objectives))
         self._common, seen, _, everything = arm_views(self._state, arms, self._objectives)
@@ -99,6 +103,8 @@ class Chooser:
         arms: ArmStatistics,
     ) -> None:
         """Decide for each row of `sums` among the arms that its part of `offers` names; write `out` and `picks`."""
+        if plan.policy.reads_spread and self._state.item(GIVEN) >= self._state.item(DUE):
+            learn_arms(self._state, arms.rows, self._features, self._fitting, self._dims)
         if plan.chooser is not None:
             plan.chooser(
                 out,
