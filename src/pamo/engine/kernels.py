@@ -31,7 +31,7 @@ from pamo.reading import (
     user_numbers,
 )
 from pamo.rows import ROUNDS, STATED_COUNT, STATED_SUM, counts_at, scored_at, triangle
-from pamo.streams import Stream
+from pamo.streams import Stream, below
 
 SCAN = 256
 """Arms that are looked at in each call whether or not they are on offer, so that what all arms have in common is up
@@ -221,6 +221,50 @@ def chance(scores: Floats, count: int, place: int) -> float:
 
 
 @inlined
+def sift(heap: Floats, size: int, place: int, scores: Floats) -> None:
+    """Let what stands at a place of a heap sink to where no child has a higher score."""
+    own = heap[place]
+    score = scores[int(own)]
+    child = 2 * place + 1
+    while child < size:
+        if child + 1 < size and scores[int(heap[child + 1])] > scores[int(heap[child])]:
+            child += 1
+        if scores[int(heap[child])] <= score:
+            break
+        heap[place] = heap[child]
+        place, child = child, 2 * child + 1
+    heap[place] = own
+
+
+@kernel
+def rank(picks: Ints, offer: Ints, scores: Floats, first: int, heap: Floats, stream: Stream) -> None:
+    """Write the picks after the first, by their scores, ties uniformly at random; heap: room for the offer.
+
+    A heap, since as many arms may be asked for as there are: to pick them one by one would take that many passes.
+    """
+    size = 0
+    for j in range(len(offer)):
+        if j != first:
+            heap[size] = j
+            size += 1
+    for place in range(size // 2 - 1, -1, -1):
+        sift(heap, size, place, scores)
+    ranked = 1
+    while size > 0 and ranked < len(picks):
+        end, best = size, scores[int(heap[0])]
+        while size > 0 and scores[int(heap[0])] == best:  # those that tie gather behind the heap
+            size -= 1
+            heap[0], heap[size] = heap[size], heap[0]
+            sift(heap, size, 0, scores)
+        while end > size and ranked < len(picks):
+            j = size if end - size == 1 else size + below(stream, end - size)
+            picks[ranked] = offer[int(heap[j])]
+            end -= 1
+            heap[j] = heap[end]
+            ranked += 1
+
+
+@inlined
 def write(
     out: Floats,
     picks: Ints,
@@ -238,16 +282,11 @@ def write(
     preference bonus, and one to work in. total: feedbacks with an overall score. Returns the place of the first.
     """
     objectives, count = count_of(dims), len(offer)
-    for j in range(count):
-        scores[2, j] = scores[0, j]
-    first = 0
-    for place in range(len(picks)):
-        j = pick(scores[2], count, stream)
-        if place == 0:
-            first = j
-            out[PROPENSITY] = chance(scores[0], count, j)
-        picks[place] = offer[j]
-        scores[2, j] = -np.inf
+    first: int = pick(scores[0], count, stream)
+    out[PROPENSITY] = chance(scores[0], count, first)
+    picks[0] = offer[first]
+    if len(picks) > 1:
+        rank(picks, offer, scores[0], first, scores[2], stream)
     greedy, highest = -1, -np.inf
     for j in range(count):
         value = value_of(arms, j, user, dims)
