@@ -11,9 +11,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from pamo.arrays import Floats
+from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
-from pamo.rows import arm_width, observe_arm, observe_user, state, stated_width, user_width
+from pamo.rows import (
+    arm_width,
+    observe_arm,
+    observe_arms,
+    observe_user,
+    observe_users,
+    state,
+    stated_width,
+    user_width,
+)
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.store.base import (
     ArmAdded,
@@ -57,12 +66,12 @@ class Rows:
         self.count = 0
         self.chunks: list[Floats] = []
 
-    def add(self) -> int:
-        """Return the number of a new row."""
-        if self.count == len(self.chunks) * CHUNK:
+    def add(self, count: int = 1) -> int:
+        """Return the number of the first of so many new rows."""
+        self.count += count
+        while self.count > len(self.chunks) * CHUNK:
             self.chunks.append(np.zeros((CHUNK, self.width)))  # takes memory only as rows are used
-        self.count += 1
-        return self.count - 1
+        return self.count - count
 
     def extend(self, rows: Floats) -> None:
         """Add rows with these numbers in them."""
@@ -199,14 +208,42 @@ class Fold:
         user = self.user_names.find(event.user)
         if user == ABSENT:
             user = self.user_names.add(event.user)
-            self.user_sums.add()
-            self.stated_rows.append(ABSENT)
+            self._give_rows(1)
         _observe(values, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF)
         if event.preference is not None:
             stated = self.stated_rows[user]
             if stated == ABSENT:
                 stated = self.stated_rows[user] = self.stated_sums.add()
             _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF)
+
+    def observe_many(self, arms: Sequence[str], users: Sequence[str | None], scores: Floats) -> None:
+        """Add feedbacks in order, each with all its scores as they came, the overall score last, and nothing else."""
+        self.feedbacks += len(arms)
+        values, known = self.scales.normalised(scores), self.arm_rows
+        places = np.fromiter((known[arm] if arm in known else self._arm_row(arm) for arm in arms), np.int64, len(arms))
+        rows = self._rows_of(users)
+        observe_arms(self.block, places, values)
+        nothing = np.full((len(rows), self.objectives), np.nan)
+        for number in np.unique(rows[rows >= 0] // CHUNK).tolist():
+            mine = np.flatnonzero(rows // CHUNK == number)
+            chunk = self.user_sums.chunks[number]
+            observe_users(chunk, self._no_stated, rows[mine] % CHUNK, values[mine], nothing)
+
+    def _rows_of(self, users: Sequence[str | None]) -> Ints:
+        """Return the rows of users, who get one where they have none; nobody has row −1."""
+        names = ["" if user is None else user for user in users]
+        rows = self.user_names.find_many(names)
+        if new := dict.fromkeys(user for user, row in zip(users, rows.tolist(), strict=True) if row < 0 and user):
+            self.user_names.add_many(list(new))
+            self._give_rows(len(new))
+            rows = self.user_names.find_many(names)
+        rows[[user is None for user in users]] = ABSENT
+        return rows
+
+    def _give_rows(self, count: int) -> None:
+        """Give so many new users rows of zeros."""
+        self.user_sums.add(count)
+        self.stated_rows.extend([ABSENT] * count)
 
     def _arm_row(self, arm: str) -> int:
         """Return an arm's row; one that was not added (yet) gets a row, and is not active."""

@@ -23,6 +23,7 @@ from pamo.store.base import (
 )
 from pamo.store.encoding import DECISION, FEEDBACK, decode, encode
 from pamo.store.fold import Fold
+from pamo.store.folding import Folding
 from pamo.store.rules import check_setup, redacted
 from pamo.store.setups import described
 from pamo.store.writer import Writer
@@ -120,9 +121,9 @@ class SqlStore(Store):
     def _replay(self, fold: Fold, execute: Callable[..., Iterable[Any]]) -> Fold:
         """Add to a fold what the journal holds after it."""
         ((decisions,),) = execute(self._ask.decisions, (fold.sequence,))
+        folding = Folding(fold)
         while rows := list(execute(self._ask.folded, (fold.sequence, self._page))):
-            for sequence, *row in rows:
-                fold.apply(decode(*row), sequence)
+            folding.add(rows)
         fold.decisions += decisions
         return fold
 
