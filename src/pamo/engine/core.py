@@ -93,7 +93,7 @@ class Core:
             if not await self._admit(face, [request]):
                 raise
             event = await face.choose(request)
-        return self.decided(await face.record(event))
+        return self.decided(event, await face.record(event))
 
     async def decide_many(self, face: Face, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
         """Choose for many users at once: each request a user, or a mapping of what `decide` takes.
@@ -113,10 +113,13 @@ class Core:
                 raise
             others = iter(await self.decide_many(face, rest))
             return [next(others) if known is None else known for known in first]
-        return [self.decided(receipt) for receipt in await face.record_many(events)]
+        receipts = await face.record_many(events)
+        return [self.decided(event, receipt) for event, receipt in zip(events, receipts, strict=True)]
 
-    def decided(self, receipt: Receipt) -> Decision:
+    def decided(self, event: DecisionMade, receipt: Receipt) -> Decision:
         """Return the decision that counts: where its key was used before, the first."""
+        if receipt.outcome is not Outcome.RECORDED:
+            self.decider.under_way.forget(event.id)
         if receipt.decision is None:
             raise refusal(receipt)
         return answer(receipt.decision, receipt.outcome is Outcome.DUPLICATE)
@@ -185,8 +188,10 @@ class Core:
     def answered(self, decision: str, receipt: Receipt) -> Feedback:
         """Return what became of a feedback."""
         outcome, made, learned = receipt.outcome, receipt.decision, receipt.learned
-        if outcome is Outcome.RECORDED and made is not None and made.user is not None:
-            self.decider.prior.note(made.user)
+        if outcome is Outcome.RECORDED and made is not None:
+            self.decider.under_way.end(decision, self.clock())
+            if made.user is not None:
+                self.decider.prior.note(made.user)
         if receipt.code is not None:
             raise refusal(receipt)
         missing: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user
+from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
 from pamo.contract.requests import Request
 from pamo.engine.explaining import details
 from pamo.engine.kernels import PROPENSITY, SEEN
 from pamo.engine.plans import Chooser, ReadyPolicy, blank
 from pamo.engine.prior import Prior
+from pamo.engine.under_way import TAIL, UnderWay
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.policies import Policy, recommended
@@ -54,7 +56,14 @@ class Decider:
     """Makes decisions from a store's sums; one at a time, whichever thread asks."""
 
     def __init__(
-        self, store: Store, policy: str | Policy, seed: int | None, draws: int, clock: Callable[[], float]
+        self,
+        store: Store,
+        policy: str | Policy,
+        seed: int | None,
+        draws: int,
+        clock: Callable[[], float],
+        explore_at_most: float = 1.0,
+        explore_within: float | None = None,
     ) -> None:
         if seed is None:
             seed = int.from_bytes(os.urandom(7), "big")
@@ -62,12 +71,15 @@ class Decider:
             raise InputError(f"expected a seed from 0 to 2^63 − 1, or none, got {seed!r}")
         if type(draws) is not int or draws < 1:
             raise InputError(f"expected draws to be a whole number from 1 on, got {draws!r}")
+        within = check_limits(explore_at_most, explore_within)
         self._store = store
         self._clock = clock
         self._lock = threading.RLock()
         self.names = tuple(one.name for one in store.setup.objectives)
         count = len(self.names)
         self.hidden, self.stated, self.known = _plans(policy, count, draws)
+        for plan in (self.hidden, self.stated, self.known):
+            plan.limit(float(explore_at_most), within)
         self.fitted = {plan.label: plan.kind == Kind.RIDGE for plan in (self.hidden, self.stated, self.known)}
         # What is reported of users, and shared by them, is the policy's own estimate where it has a shared one.
         self.estimate = self.hidden.estimate if self.hidden.shared else recommended().estimate(count)
@@ -78,6 +90,9 @@ class Decider:
         self._offers: dict[tuple[str, ...] | None, Offer] = {}
         self._remembered = 0
         self._blanks: dict[int, tuple[Floats, Ints]] = {}
+        self.under_way = UnderWay()
+        """The decisions that wait for feedback."""
+        self.under_way.replay(store.tail(TAIL))
         self.refit()
 
     def refit(self) -> None:
@@ -194,13 +209,15 @@ class Decider:
         preference: Mapping[str, float] | None,
         key: str | None,
     ) -> DecisionMade:
+        decision, now = new_id(), self._clock()
+        self.under_way.begin(decision, chosen[0], now)
         return DecisionMade(
-            new_id(),
+            decision,
             user,
             chosen,
             row[PROPENSITY],
             plan.label,
-            self._clock(),
+            now,
             offered,
             k,
             preference,
@@ -235,6 +252,7 @@ class Decider:
         table = self._store.arms()
         if self._table is None or table.version != self._table.version:
             self._chooser.take(len(table.ids))
+            self.under_way.attach(self._chooser.under_way, table.rows)
             self._forget_offers()
         self._table = table
         return table
@@ -278,6 +296,23 @@ def _plans(policy: str | Policy, objectives: int, draws: int) -> tuple[ReadyPoli
         raise InputError(f"expected a policy or the name of one, got {policy!r:.80}")
     plan = ReadyPolicy(policy, objectives, draws)
     return plan, plan, plan
+
+
+def check_limits(at_most: Any, within: Any) -> float:
+    """Raise `InputError` unless exploring may be limited so; return how much worse an explored arm may look."""
+    if not (is_number(at_most) and 0 <= at_most <= 1):
+        raise InputError(
+            f"expected explore_at_most to be a share of decisions, from 0 to 1, got {at_most!r:.80}", "explore_at_most"
+        )
+    if within is None:
+        return math.inf
+    if not (is_number(within) and within >= 0):
+        raise InputError(
+            "expected explore_within to be a share of what the best known arm is worth, such as 0.2, or none, got "
+            f"{within!r:.80}",
+            "explore_within",
+        )
+    return float(within)
 
 
 def checked(arms: Sequence[str]) -> tuple[str, ...]:

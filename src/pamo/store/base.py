@@ -146,6 +146,10 @@ class Store(ABC):
             yield sequence, event, ""
 
     @abstractmethod
+    def tail(self, count: int) -> list[Event]:
+        """Return the last so many events of the journal, in order; one that is damaged may be left out."""
+
+    @abstractmethod
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield the decisions for a user and their feedback, in order."""
 

@@ -122,6 +122,11 @@ class MemoryStore(FoldedStore):
             journal = self._journal[after:]
         yield from enumerate(journal, start=after + 1)
 
+    def tail(self, count: int) -> list[Event]:
+        """Return the last events."""
+        with self.lock:
+            return self._journal[-count:]
+
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield a user's decisions and feedback."""
         with self.lock:

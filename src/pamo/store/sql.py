@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -47,6 +48,7 @@ class Questions:
         self.columns = whole
         self.first = f"{whole} ORDER BY sequence LIMIT 1"
         self.last = f"{whole} ORDER BY sequence DESC LIMIT 1"
+        self.newest = f"{whole} ORDER BY sequence DESC LIMIT {mark}"
         self.page = f"{whole} {after} ORDER BY sequence LIMIT {mark}"
         # Of decisions only the number matters to the sums.
         self.folded = f"{whole} {after} AND kind <> '{DECISION}' ORDER BY sequence LIMIT {mark}"
@@ -159,6 +161,14 @@ class SqlStore(Store):
             if wrong or event is None:
                 raise DamagedError(wrong)
             yield sequence, event
+
+    def tail(self, count: int) -> list[Event]:
+        """Return the last events, in order, without any that cannot be read: others look for damage."""
+        found: list[Event] = []
+        for row in reversed(self._rows(self._ask.newest, (count,))):
+            with contextlib.suppress(StoreError):
+                found.append(self._event(row))
+        return found
 
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield the decisions for a user and their feedback."""
