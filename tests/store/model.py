@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,6 +128,18 @@ class Model:
                 sums.observe(ids.index(feedback.user), self.reward(feedback), self.overall(feedback), weights)
         return sums
 
+    def pairs(self) -> dict[tuple[str, str], list[float]]:
+        """Rounds, Σg, Σg², counts and Σr of the feedbacks with an overall score and an incomplete reward."""
+        sums: dict[tuple[str, str], Any] = {}
+        for feedback in self.feedbacks.values():
+            reward, overall = np.array(self.reward(feedback)), self.overall(feedback)
+            if feedback.user is None or overall is None or not np.isnan(reward).any():
+                continue
+            row = np.concatenate([[1.0, overall, overall**2], ~np.isnan(reward), np.nan_to_num(reward)])
+            pair = feedback.user, str(feedback.arm)
+            sums[pair] = sums.get(pair, 0.0) + row
+        return {pair: row.tolist() for pair, row in sums.items()}
+
     def check(self, store: Store) -> None:
         """Compare everything that a store can be asked."""
         arms = store.arms()
@@ -138,6 +151,13 @@ class Model:
         assert sorted(store.user_ids()) == users
         asked = [*users, "nobody"]
         assert_same(store.users(asked), self.user_statistics(asked))
+        found, pairs = store.user_pairs([*asked, *users[:1]]), self.pairs()  # and one of them twice
+        for place, user in enumerate([*asked, *users[:1]]):
+            part = slice(found.starts[place], found.starts[place + 1])
+            own = {(user, arms.ids[arm]): row for arm, row in zip(found.arms[part], found.rows[part], strict=True)}
+            assert own.keys() == {pair for pair in pairs if pair[0] == user}
+            for pair, row in own.items():
+                assert row == pytest.approx(pairs[pair], rel=1e-9, abs=1e-12)
         assert store.pending() == len(self.decisions) - len(self.feedbacks)
         for decision_id, decision in self.decisions.items():
             assert store.decision(decision_id) == decision

@@ -119,8 +119,8 @@ def test_a_feedback_is_recorded_and_says_what_was_learned(home: Home) -> None:
     ("given", "learned"),
     [
         ({"rewards": {"price": 10.0}}, ("arm: price",)),
-        ({"rewards": {"price": 10.0}, "overall": 5.0}, ("arm: price",)),
-        ({"rewards": {}, "overall": 5.0}, ()),
+        ({"rewards": {"price": 10.0}, "overall": 5.0}, ("arm: price", "arm: overall", "preference")),
+        ({"rewards": {}, "overall": 5.0}, ("arm: overall", "preference")),
         ({"rewards": {}, "preference": WEIGHTS}, ("preference",)),
         ({"rewards": WHOLE}, ("arm: taste", "arm: price", "arm: service")),
         ({"rewards": {"taste": 1, "price": 0, "service": 1}}, ("arm: taste", "arm: price", "arm: service")),

@@ -35,7 +35,7 @@ from pamo.contract.events import (
 )
 from pamo.contract.objectives import Objective
 from pamo.errors import InputError, StoreError
-from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 
 if TYPE_CHECKING:
     from pamo.store.rules import Checker
@@ -176,6 +176,10 @@ class Store(ABC):
         The numbers are laid out as `pamo.rows` says; the second array holds the stated preferences. This is
         for who has only microseconds to decide; `users` is the same, unpacked.
         """
+
+    @abstractmethod
+    def user_pairs(self, ids: Sequence[str]) -> Pairs:
+        """Return the sums of these users' pairs, in this order; each arm by its row in `arms`."""
 
     @abstractmethod
     def user_ids(self) -> Iterator[str]:
