@@ -232,6 +232,8 @@ class SqlStore(Store):
 class SqlReader(Reader, SqlStore):
     """A store in a database that is read and not changed."""
 
+    _take_over = Reader._refuse
+
     def kinds(self) -> dict[str, int]:
         """Return how many events there are of each kind."""
         return dict(self._rows(self._ask.kinds))
