@@ -25,6 +25,7 @@ from pamo.contract.limits import check_text, check_user
 from pamo.contract.requests import (
     ArmsLike,
     FeedbackRequest,
+    OfferLike,
     Request,
     as_arms,
     as_feedback,
@@ -74,7 +75,7 @@ class Core:
         self,
         face: Face,
         user: str,
-        arms: Sequence[str] | None = None,
+        arms: OfferLike | None = None,
         preference: Mapping[str, float] | None = None,
         k: int = 1,
         key: str | None = None,
@@ -152,9 +153,10 @@ class Core:
         preference: Mapping[str, float] | None = None,
         arm: str | None = None,
     ) -> Feedback:
-        """Take what came of a decision, once: the same again changes nothing, and something else is refused.
+        """Take what came of a decision, at once or in parts: each score of each arm whenever it is known.
 
-        The arguments are those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id.
+        The same again changes nothing, and another value for something that was given is refused. The arguments are
+        those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id.
         """
         event = self.given(decision_id, rewards, overall, preference, arm)
         return self.answered(event.decision, await face.record(event))

@@ -13,7 +13,7 @@ import numpy as np
 
 from pamo.arrays import Floats, Ints
 from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
-from pamo.contract.requests import Request
+from pamo.contract.requests import OfferLike, Request, given_scores
 from pamo.engine.explaining import details
 from pamo.engine.kernels import PROPENSITY, SEEN
 from pamo.engine.plans import Chooser, ReadyPolicy, blank
@@ -76,6 +76,7 @@ class Decider:
         self._clock = clock
         self._lock = threading.RLock()
         self.names = tuple(one.name for one in store.setup.objectives)
+        self._objectives = {one.name: one for one in store.setup.objectives}
         count = len(self.names)
         self.hidden, self.stated, self.known = _plans(policy, count, draws)
         for plan in (self.hidden, self.stated, self.known):
@@ -103,12 +104,13 @@ class Decider:
     def choose(
         self,
         user: str,
-        arms: Sequence[str] | None = None,
+        arms: OfferLike | None = None,
         preference: Mapping[str, float] | None = None,
         k: int = 1,
         key: str | None = None,
     ) -> DecisionMade:
         """Decide for one user, and return the event to be recorded."""
+        given = self._given(arms) if arms is not None and isinstance(arms, Mapping) else None
         check_user(user)
         store = self._store
         sums, stated = store.user_row(user)
@@ -124,16 +126,17 @@ class Decider:
                 if ranked <= 100:
                     self._blanks[ranked] = room
             out, picks = room
+            scores = None if given is None else self._known_scores(given, offered or (), len(offer))
             with store.lock:
-                self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics)
+                self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics, scores)
             row = tuple(out[0].tolist())
             if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
                 with store.lock:
-                    self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics)
+                    self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics, scores)
                 row = tuple(out[0].tolist())
             ids = table.ids
             chosen = (ids[picks.item(0)],) if ranked == 1 else tuple(ids[i] for i in picks[0].tolist())
-        return self._event(user, chosen, row, plan, ids, offered, k, preference, key)
+        return self._event(user, chosen, row, plan, ids, offered, k, preference, key, given)
 
     def check(self, request: Request) -> None:
         """Raise `InputError` for a request that no arms could make right."""
@@ -146,6 +149,8 @@ class Decider:
                 check_text(arm, "an arm", "arms")
         if request.preference is not None:
             weights_in(request.preference, self.names)
+        if isinstance(request.arms, Mapping):
+            self._given(request.arms)
 
     def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         """Decide for many, with one compiled call for each policy and k among them."""
@@ -153,6 +158,7 @@ class Decider:
             check_user(one.user)
         sums, stated = self._store.user_rows([one.user for one in requests])
         preferences = [one.preference for one in requests]
+        given = [self._given(one.arms) if isinstance(one.arms, Mapping) else None for one in requests]
         known = np.empty((len(requests), len(self.names)))
         for n, preference in enumerate(preferences):
             known[n] = np.nan if preference is None else weights_in(preference, self.names)
@@ -170,9 +176,13 @@ class Decider:
                 starts = np.zeros(len(members) + 1, dtype=np.int64)
                 np.cumsum([len(row) for row in rows], out=starts[1:])
                 arguments = (plan, out, picks, np.concatenate(rows), starts, sums[members], stated[members])
+                scores = None
+                if any(given[n] for n in members):
+                    parts = [self._known_scores(given[n] or {}, offers[n][0] or (), len(offers[n][1])) for n in members]
+                    scores = np.concatenate(parts)
                 for _ in range(2):
                     with self._store.lock:
-                        self._chooser.choose(*arguments, known[members], table.statistics)
+                        self._chooser.choose(*arguments, known[members], table.statistics, scores)
                     if not (plan.shared and self.prior.renew(float(out[0, SEEN]), self._use)):
                         break
                 for n, row, picked in zip(members, out.tolist(), picks.tolist(), strict=True):
@@ -187,6 +197,7 @@ class Decider:
                         one.k,
                         one.preference,
                         one.key,
+                        given[n],
                     )
         return [events[n] for n in range(len(requests))]
 
@@ -208,6 +219,7 @@ class Decider:
         k: int,
         preference: Mapping[str, float] | None,
         key: str | None,
+        given: Mapping[str, Mapping[str, float]] | None,
     ) -> DecisionMade:
         decision, now = new_id(), self._clock()
         self.under_way.begin(decision, chosen[0], now)
@@ -223,7 +235,20 @@ class Decider:
             preference,
             key,
             details(row, chosen[0], ids, len(self.names)),
+            given,
         )
+
+    def _given(self, arms: Mapping[str, Any]) -> dict[str, dict[str, float]] | None:
+        """Return the scores that come with an offer, None where there are none."""
+        return given_scores(arms, self._objectives) or None
+
+    def _known_scores(self, given: Mapping[str, Mapping[str, float]], offer: Sequence[str], arms: int) -> Floats:
+        """Return those scores as a kernel reads them: a row for each arm, NaN for what is not known."""
+        scores = np.full((arms, len(self.names)), np.nan)
+        for j, arm in enumerate(offer):
+            for name, value in given.get(arm, {}).items():
+                scores[j, self.names.index(name)] = self._objectives[name].normalised(value)
+        return scores
 
     def _use(self, prior: Population) -> None:
         with self._lock:
@@ -257,7 +282,7 @@ class Decider:
         self._table = table
         return table
 
-    def _offer(self, table: Arms, arms: Sequence[str] | None) -> Offer:
+    def _offer(self, table: Arms, arms: OfferLike | None) -> Offer:
         """Return an offer; all active arms where none is given."""
         ids = None if arms is None else checked(arms)
         offer = self._offers.get(ids)
@@ -315,9 +340,9 @@ def check_limits(at_most: Any, within: Any) -> float:
     return float(within)
 
 
-def checked(arms: Sequence[str]) -> tuple[str, ...]:
+def checked(arms: OfferLike) -> tuple[str, ...]:
     """Return an offer, or raise `InputError` if it could not be one whatever arms there are."""
-    given: Any = arms  # callers may not have been type-checked
+    given: Any = list(arms) if isinstance(arms, Mapping) else arms  # callers may not have been type-checked
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(arm, str) for arm in given):
         raise InputError(f"expected the arms on offer as a list of ids, got {given!r:.80}", "arms")
     if not given:

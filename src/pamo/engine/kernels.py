@@ -52,7 +52,7 @@ CERTAIN = 1e12
 SAVED = 10.0
 """How many decisions that could have explored, and did not, may do so later: else an idle hour would be made up for."""
 HELD_BACK = 1e100
-"""What is taken off an arm's value that is not to be explored: it comes after all that may be, the best of them first."""
+"""What is taken off an arm's value that is not to be explored: it comes after all others, the best of them first."""
 
 PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_PREFERENCE, WEIGHTS = range(8)
 """Places in a row of `out`; from WEIGHTS on ĉ, then r̂ of the chosen arm, then that of the arm of the highest value."""
