@@ -15,7 +15,9 @@ import numpy as np
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
+from pamo.contract.events import scores_of, with_scores
 from pamo.rows import (
+    PAIR_COUNT,
     arm_width,
     observe_arm,
     observe_pair,
@@ -71,13 +73,17 @@ def _find(lines: Floats, line: int, arm: int) -> int:
 
 @kernel
 def _walk(lines: Floats, line: int, arms: Ints, rows: Floats) -> int:
-    """Copy the lines that are linked from this one on, as far as there is room; return how many there are."""
+    """Copy the lines that are linked from this one on, as far as there is room; return how many there are.
+
+    A pair whose rounds have all been completed by later parts is not there any more.
+    """
     count = 0
     while line >= 0:
-        if count < len(arms):
-            arms[count] = int(lines[line, ARM])
-            rows[count] = lines[line, SUMS:]
-        count += 1
+        if lines[line, SUMS + PAIR_COUNT] != 0.0:
+            if count < len(arms):
+                arms[count] = int(lines[line, ARM])
+                rows[count] = lines[line, SUMS:]
+            count += 1
         line = int(lines[line, NEXT])
     return count
 
@@ -320,29 +326,40 @@ class Fold:
         return self.pairs.of([self.user_names.find(user) for user in ids])
 
     def _observe(self, event: FeedbackGiven) -> None:
-        self.feedbacks += 1
+        if event.part == 1:
+            self.feedbacks += 1
         assert event.arm is not None  # the store filled it in
         arm = self.arm_rows.get(event.arm, ABSENT)
         if arm == ABSENT:
             arm = self._arm_row(event.arm)
-        values = self.scales.values(event)
-        if event.user is None:  # erased: the arm learns, and nobody else
-            _observe(values, 1.0, self.block, arm, self._nobody, ABSENT)
-            return
-        user = self.user_names.find(event.user)
-        if user == ABSENT:
-            user = self.user_names.add(event.user)
-            self.user_sums.add()
-            self.stated_rows.append(ABSENT)
-            self.pairs.heads.append(ABSENT)
-        if _observe(values, 1.0, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF):
-            line = self.pairs.add(user, arm)
-            _observe_pair(values, 1.0, self.pairs.lines, line)
-        if event.preference is not None:
+        user = ABSENT  # of one who was erased: the arm learns, and nobody else
+        if event.user is not None:
+            user = self.user_names.find(event.user)
+            if user == ABSENT:
+                user = self.user_names.add(event.user)
+                self.user_sums.add()
+                self.stated_rows.append(ABSENT)
+                self.pairs.heads.append(ABSENT)
+        if event.before is None:
+            values = self.scales.values(event)
+            self._add(values, 1.0, arm, user)
+        else:  # all parts so far take the place of those before this one
+            self._add(self.scales.values(with_scores(event, event.before)), -1.0, arm, user)
+            values = self.scales.values(with_scores(event, {**event.before, **scores_of(event)}))
+            self._add(values, 1.0, arm, user)
+        if user >= 0 and event.preference is not None:
             stated = self.stated_rows[user]
             if stated == ABSENT:
                 stated = self.stated_rows[user] = self.stated_sums.add()
             _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF)
+
+    def _add(self, values: Floats, weight: float, arm: int, user: int) -> None:
+        """Add what was said of an arm to its row, to the user's and, where it is incomplete, to that of the pair."""
+        if user < 0:
+            _observe(values, weight, self.block, arm, self._nobody, ABSENT)
+        elif _observe(values, weight, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF):
+            line = self.pairs.add(user, arm)
+            _observe_pair(values, weight, self.pairs.lines, line)
 
     def _arm_row(self, arm: str) -> int:
         """Return an arm's row; one that was not added (yet) gets a row, and is not active."""

@@ -380,7 +380,7 @@ class PostgresStore(SqlStore):
 
     def user_pairs(self, ids: Sequence[str]) -> Pairs:
         """Return the sums of users' pairs, as the database holds them now."""
-        statement = f"SELECT user_id, arm, sums FROM {PAIR_SUMS} WHERE user_id = ANY(%s) ORDER BY arm"
+        statement = f"SELECT user_id, arm, sums FROM {PAIR_SUMS} WHERE user_id = ANY(%s) AND sums[1] <> 0 ORDER BY arm"
         rows, found = self.arms().rows, dict[str, list[tuple[int, list[float]]]]()
         for user, arm, sums in self._rows(statement, (list(ids),)):
             if arm in rows:  # one that was added a moment ago comes with the next reading of the arms
