@@ -120,6 +120,7 @@ STUDY = Study(
             rule="A preference-free policy grows linearly if the 95 % interval of its regret a round over the second "
             "half lies above 0.9 of the proof's slope and its growth exponent is at least 0.9. Confirmed if all do on "
             "both instances, partly if more than half.",
+            refuted_by="A policy that does not look at preferences and whose regret a round falls towards 0.",
             judge=_judge_linear,
         ),
         Claim(
@@ -128,6 +129,7 @@ STUDY = Study(
             source="Section “A lower bound”, Theorems 1 and 2",
             rule="Sub-linear here: regret a round over the second half below 0.1 and growth exponent below 0.9. "
             "Confirmed if so for all three on both instances, partly if in more than half of the cases.",
+            refuted_by="A preference-aware policy that goes on losing as much a round.",
             judge=_judge_aware,
         ),
     ),
