@@ -143,15 +143,15 @@ def _draw_parts(tables: Tables) -> Any:
             summaries = [summarize(final(tables, name, variant((first, *parts[1:])))) for parts in _ROWS]
             means = [one.mean for one in summaries]
             room = [[one.mean - one.low for one in summaries], [one.high - one.mean for one in summaries]]
-            each.errorbar(means, places, xerr=room, fmt=marker, color=colour, markersize=5, elinewidth=1, capsize=2)
+            heights = [place + (0.14 if first else -0.14) for place in places]
+            each.errorbar(means, heights, xerr=room, fmt=marker, color=colour, markersize=5, elinewidth=1, capsize=2)
         each.set_xscale("log")
         each.set_yticks(
             places, [_named(parts) for parts in _ROWS] if each is axes[0] else [""] * len(_ROWS), fontsize=8
         )
         label(each, name, "final regret, mean and 95 % interval")
-    legend_above(
-        figure, ["as the paper has it: no first pulls", "each arm pulled once first"], [(BLUE, "-"), (VERMILION, "-")]
-    )
+    names = ["as the paper has it: no first pulls", "each arm pulled once first"]
+    legend_above(figure, names, [(BLUE, "None"), (VERMILION, "None")], markers=("o", "s"))
     return figure
 
 

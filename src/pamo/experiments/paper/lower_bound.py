@@ -13,7 +13,7 @@ from pamo.experiments.study import Claim, Drawing, Finding, Study, judge_share
 from pamo.experiments.tables import Table, Tables
 from pamo.progress import Progress
 from pamo.simulation import summarize
-from pamo.simulation.plot import STYLES
+from pamo.simulation.plot import STYLES, printed
 from pamo.theory import preference_free_slope
 
 AWARE = ("prucb-hp", "prucb-up", "prucb-kp")
@@ -75,7 +75,13 @@ def _draw_slopes(tables: Tables) -> Any:
         rows = sorted(tables["growth"].where(cell=name).rows(), key=lambda row: -float(row["slope"]))
         policies = [row["policy"] for row in rows]
         intervals = [(row["slope"], row["low"], row["high"]) for row in rows]
-        draw_bars(each, policies, intervals, colours=[STYLES[policy][0] for policy in policies], form="{:.3f}")
+        draw_bars(
+            each,
+            list(map(printed, policies)),
+            intervals,
+            colours=[STYLES[policy][0] for policy in policies],
+            form="{:.3f}",
+        )
         each.axvline(preference_free_slope(), color="#222222", linewidth=1, linestyle=(0, (4, 2)))
         label(
             each,

@@ -20,7 +20,7 @@ def cell(users: int, block: int, objectives: int, preference: str, policies: Ite
     """Return one setting of the paper's experiments, by a name that says it all."""
     sizes = {"users": users, "block_size": block, "objectives": objectives, "preference": preference}
     return {
-        "cell": f"{preference}, N={users}, D={objectives}, blocks of {block}",
+        "cell": f"{preference}, N={users}, K={users * block}, D={objectives}, blocks of {block}",
         "environment": {"id": "gaussian"} | sizes,
         "policies": list(policies),
     }

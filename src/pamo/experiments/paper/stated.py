@@ -18,7 +18,7 @@ from pamo.experiments.paper.regret import (
 )
 from pamo.experiments.study import Claim, Finding, Study, judge_share
 from pamo.experiments.tables import Tables
-from pamo.simulation.plot import styles_for
+from pamo.simulation.plot import printed, styles_for
 
 OURS, REFERENCE = "prucb-up", "prucb-kp"
 COMPETITORS = (*PREFERENCE_FREE, "ucb", "moss", "oful")
@@ -68,7 +68,7 @@ def _draw_zoom(tables: Tables) -> Any:
         each.set_xlim(_ZOOM * last, last)
         each.set_ylim(low - margin, high + margin)
         label(each, name, "round t", "regret, all users")
-    legend_above(figure, ["prucb-up", "prucb-kp (the paper's GT)"], list(styles.values()))
+    legend_above(figure, [printed(OURS), printed(REFERENCE)], list(styles.values()))
     return figure
 
 
