@@ -7,7 +7,14 @@ A kernel is given arrays of numbers, and these are the names of their places:
     arms[LOG_PULLS, j]        log max(N, 1), where the policy reads the spread
     arms[OVERALL, j]          ḡ, the mean overall score; 0 before the first pull
     arms[MEAN + d, j]         r̂(d); 0 before the first pull
-    arms[scatter_at(D) + pair(d, e), j]  Σ(r − r̂)(r − r̂)ᵀ for e ≤ d, where the policy reads the spread
+
+and, where the policy reads the spread,
+
+    arms[scatter_at(D) + pair(d, e), j]  Σ(r − r̂)(r − r̂)ᵀ for e ≤ d
+    arms[pending_at(D), j]    pulls under way: decided, and not yet answered
+    arms[offset_at(D), j]     what the arm is worth to this user beyond its scores
+    arms[offset_width_at(D), j]          how much more it may be worth, the optimism included
+    arms[count_at(D) + d, j]  how many pulls gave the objective
 
     user[PREFERENCE + d]      ĉ(d)
     user[inverse_at(D) + pair(d, e)]     V⁻¹ for e ≤ d, where ĉ is a ridge
@@ -58,9 +65,33 @@ def scatter_at(objectives: int) -> int:
 
 
 @anywhere
+def pending_at(objectives: int) -> int:
+    """Return the line of the pulls under way. Whoever decides writes it; no row knows of them."""
+    return MEAN + objectives + triangle(objectives)
+
+
+@anywhere
+def offset_at(objectives: int) -> int:
+    """Return the line of the arms' worth to this user beyond their scores: 0 where nobody has found any."""
+    return MEAN + objectives + triangle(objectives) + 1
+
+
+@anywhere
+def offset_width_at(objectives: int) -> int:
+    """Return the line of the optimism about that worth."""
+    return MEAN + objectives + triangle(objectives) + 2
+
+
+@anywhere
+def count_at(objectives: int) -> int:
+    """Return the first line of the counts by objective."""
+    return MEAN + objectives + triangle(objectives) + 3
+
+
+@anywhere
 def tile_height(objectives: int) -> int:
     """Return the lines of a tile with everything."""
-    return MEAN + objectives + triangle(objectives)
+    return count_at(objectives) + objectives
 
 
 @anywhere
@@ -120,6 +151,7 @@ def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> No
     """Write what an arm's row says into place j of a tile, and what has changed by it into the common numbers."""
     objectives = count_of(dims)
     first, counts, scored, pulls = scatter_at(objectives), counts_at(objectives), scored_at(objectives), row[0]
+    given = count_at(objectives)
     least = max(pulls, 1.0)
     common[freedom_at(objectives)] += max(pulls - 1.0, 0.0) - max(arms[PULLS, j] - 1.0, 0.0)
     arms[PULLS, j] = pulls
@@ -128,6 +160,7 @@ def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> No
     arms[OVERALL, j] = row[pair(objectives + 1, 0)] / max(row[scored], 1.0)
     for d in range(objectives):
         arms[MEAN + d, j] = row[counts + objectives + d] / max(row[counts + d], 1.0)
+        arms[given + d, j] = row[counts + d]
         for e in range(d + 1):
             entry = row[pair(d + 1, e + 1)] - row[pair(d + 1, 0)] * row[pair(e + 1, 0)] / least
             if abs(entry) <= ROUNDING * abs(row[pair(d + 1, e + 1)]):  # rewards that do not vary
@@ -174,6 +207,9 @@ def step_arm(arms: Floats, j: int, sums: Floats, values: Floats, common: Floats,
                     common[pair(d, e)] += product
             common[freedom_at(objectives)] += 1.0
         arms[LOG_PULLS, j] = log(before + 1.0)
+        given = count_at(objectives)
+        for d in range(objectives):
+            arms[given + d, j] += 1.0
     arms[PULLS, j] = before + 1.0
     arms[WIDTH, j] = math.sqrt(share)
     arms[OVERALL, j] = sums[objectives + 1] * share

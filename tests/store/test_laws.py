@@ -205,7 +205,8 @@ def test_rows_folded_many_at_a_time_give_the_sums_of_one_at_a_time_to_the_bit() 
         user = str(numbers.choice(["ann", "bob", "ünal", *map(str, range(60))]))
         given = {o.name: float(numbers.uniform(o.low, o.high)) for o in SETUP.objectives}
         feedback = FeedbackGiven(f"d{number}", given, 1.0, float(numbers.uniform(0, 10)), None, "AB"[number % 2], user)
-        match int(numbers.integers(0, 40 if number < 450 else 8)):  # the first pages are plain for the most part
+        rest: list[Event] = []
+        match int(numbers.integers(0, 600 if number < 600 else 8)):  # runs of plain ones, then few
             case 0:
                 feedback = replace(feedback, rewards={plain[0]: given[plain[0]]})
             case 1:
@@ -218,7 +219,10 @@ def test_rows_folded_many_at_a_time_give_the_sums_of_one_at_a_time_to_the_bit() 
                 events.append(UserErased(user, 1.0))
             case 5:
                 events.append(ArmAdded("AB"[number % 2], f"name {number}", 1.0))
-        events += [DecisionMade(f"d{number}", user, ("A",), 1.0, "p", 0.0), feedback]
+            case 6:  # in two parts
+                rest.append(replace(feedback, rewards={}, before=given, part=2))
+                feedback = replace(feedback, overall=None)
+        events += [DecisionMade(f"d{number}", user, ("A",), 1.0, "p", 0.0), feedback, *rest]
     journal = list(enumerate(events, start=1))
     expected = folded(journal)
     for size in (1, 7, 500, 5000):
@@ -233,6 +237,8 @@ def test_rows_folded_many_at_a_time_give_the_sums_of_one_at_a_time_to_the_bit() 
         assert fold.stated_rows == expected.stated_rows
         for ours, theirs in ((fold.user_sums, expected.user_sums), (fold.stated_sums, expected.stated_sums)):
             assert all(map(np.array_equal, ours.used(), theirs.used()))
+        assert fold.pairs.heads == expected.pairs.heads
+        np.testing.assert_array_equal(fold.pairs.lines, expected.pairs.lines)
         np.testing.assert_array_equal(fold.block, expected.block)
 
 

@@ -25,7 +25,16 @@ from pamo.contract.answers import (
 )
 from pamo.contract.limits import check_text
 from pamo.contract.objectives import Objective
-from pamo.contract.requests import ArmsLike, FeedbackRequest, Request, as_arms, as_feedback, as_request, id_of
+from pamo.contract.requests import (
+    ArmsLike,
+    FeedbackRequest,
+    OfferLike,
+    Request,
+    as_arms,
+    as_feedback,
+    as_request,
+    id_of,
+)
 
 T = TypeVar("T")
 
@@ -50,7 +59,7 @@ class Call(Generic[T]):
 
 def decide(
     user: str,
-    arms: Sequence[str] | None = None,
+    arms: OfferLike | None = None,
     preference: Mapping[str, float] | None = None,
     k: int = 1,
     key: str | None = None,
@@ -86,10 +95,11 @@ def feedback(
     preference: Mapping[str, float] | None = None,
     arm: str | None = None,
 ) -> Call[Feedback]:
-    """Give what came of a decision, once: the same again changes nothing, and something else is refused.
+    """Give what came of a decision, at once or in parts: each score of each arm whenever it is known.
 
-    The arguments are those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id. The status
-    is "duplicate" also where the first attempt was recorded and its answer lost: it counts once.
+    The same again changes nothing, and another value for something that was given is refused. The arguments are those
+    of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id. The status is "duplicate" also where
+    the first attempt was recorded and its answer lost: it counts once.
     """
     fields = {"rewards": rewards, "overall": overall, "preference": preference, "arm": arm}
     return _post(f"{_decision(decision_id)}/feedback", reader(Feedback), fields)

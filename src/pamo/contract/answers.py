@@ -116,11 +116,18 @@ class Given:
 
 @dataclass
 class ExplainedDecision(Decision):
-    """A decision with its explanation, its time in seconds since 1970, and its feedback, null while it is awaited."""
+    """A decision with its explanation, its time in seconds since 1970, and its feedback, null while it is awaited.
+
+    feedback: what was given so far of the arm to give, or, where that was not rated, of the first that was. others: of
+    other arms of the ranking. awaited: what has not been given of the arm to give, and can still be: objectives and
+    "overall".
+    """
 
     at: float
     explanation: Explanation
     feedback: Given | None
+    others: list[Given] = field(default_factory=list)
+    awaited: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from pamo.contract.limits import check_text, check_user
 from pamo.contract.requests import (
     ArmsLike,
     FeedbackRequest,
+    OfferLike,
     Request,
     as_arms,
     as_feedback,
@@ -74,7 +75,7 @@ class Core:
         self,
         face: Face,
         user: str,
-        arms: Sequence[str] | None = None,
+        arms: OfferLike | None = None,
         preference: Mapping[str, float] | None = None,
         k: int = 1,
         key: str | None = None,
@@ -93,7 +94,7 @@ class Core:
             if not await self._admit(face, [request]):
                 raise
             event = await face.choose(request)
-        return self.decided(await face.record(event))
+        return self.decided(event, await face.record(event))
 
     async def decide_many(self, face: Face, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
         """Choose for many users at once: each request a user, or a mapping of what `decide` takes.
@@ -113,10 +114,13 @@ class Core:
                 raise
             others = iter(await self.decide_many(face, rest))
             return [next(others) if known is None else known for known in first]
-        return [self.decided(receipt) for receipt in await face.record_many(events)]
+        receipts = await face.record_many(events)
+        return [self.decided(event, receipt) for event, receipt in zip(events, receipts, strict=True)]
 
-    def decided(self, receipt: Receipt) -> Decision:
+    def decided(self, event: DecisionMade, receipt: Receipt) -> Decision:
         """Return the decision that counts: where its key was used before, the first."""
+        if receipt.outcome is not Outcome.RECORDED:
+            self.decider.under_way.forget(event.id)
         if receipt.decision is None:
             raise refusal(receipt)
         return answer(receipt.decision, receipt.outcome is Outcome.DUPLICATE)
@@ -149,9 +153,10 @@ class Core:
         preference: Mapping[str, float] | None = None,
         arm: str | None = None,
     ) -> Feedback:
-        """Take what came of a decision, once: the same again changes nothing, and something else is refused.
+        """Take what came of a decision, at once or in parts: each score of each arm whenever it is known.
 
-        The arguments are those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id.
+        The same again changes nothing, and another value for something that was given is refused. The arguments are
+        those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id.
         """
         event = self.given(decision_id, rewards, overall, preference, arm)
         return self.answered(event.decision, await face.record(event))
@@ -185,8 +190,10 @@ class Core:
     def answered(self, decision: str, receipt: Receipt) -> Feedback:
         """Return what became of a feedback."""
         outcome, made, learned = receipt.outcome, receipt.decision, receipt.learned
-        if outcome is Outcome.RECORDED and made is not None and made.user is not None:
-            self.decider.prior.note(made.user)
+        if outcome is Outcome.RECORDED and made is not None:
+            self.decider.under_way.end(decision, self.clock())
+            if made.user is not None:
+                self.decider.prior.note(made.user)
         if receipt.code is not None:
             raise refusal(receipt)
         missing: tuple[str, ...] = ()

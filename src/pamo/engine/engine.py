@@ -88,7 +88,7 @@ def _decide(
         event = engine._decider.choose(user, arms, preference, k, key)
     except InputError:
         return _whole_decide(engine, user, arms, preference, k, key)  # a repeated request, a new arm, or an error
-    return engine.core.decided(engine.store.append(event))
+    return engine.core.decided(event, engine.store.append(event))
 
 
 def _feedback(
@@ -120,7 +120,9 @@ class Engine:
     open. seed: of the stream that ties and draws are taken from; None is another one each time.
 
     accept_new_arms: whether an unknown arm in an offer is added rather than refused; max_new_arms: how many in one
-    request. draws: how often a policy that draws is asked to find out its propensity. clock: tells the time, in
+    request. explore_at_most: the share of decisions that may explore, that is choose another arm than the best known.
+    explore_within: how much worse than the best known such an arm may look, as a share of what that one is worth: 0.2
+    is a fifth less. draws: how often a policy that draws is asked to find out its propensity. clock: tells the time, in
     seconds since 1970.
 
     An engine may be used by any number of threads. Feedback is known to every decision that is asked for after it.
@@ -143,6 +145,8 @@ class Engine:
         seed: int | None = None,
         accept_new_arms: bool = False,
         max_new_arms: int = 1000,
+        explore_at_most: float = 1.0,
+        explore_within: float | None = None,
         draws: int = 1000,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -157,7 +161,9 @@ class Engine:
                     "this store was begun with other objectives or other scales: leave them out to use the store's "
                     "own, or begin another store"
                 )
-            self._decider = Decider(self.store, policy, seed, draws, clock)
+            self._decider = Decider(
+                self.store, policy, seed, draws, clock, explore_at_most=explore_at_most, explore_within=explore_within
+            )
             self.policy = policy
         except BaseException:
             if self._owns_store:

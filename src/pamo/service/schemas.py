@@ -22,7 +22,13 @@ class DecisionBody(Struct, forbid_unknown_fields=True):
     """Ask for an arm for a user. Only `user` is required; without `arms` all active ones are on offer."""
 
     user: Annotated[Id, Meta(description="Whom to choose for; new users need no registration.")]
-    arms: Annotated[list[Id] | None, Meta(description="The offer: ids of active arms, each once.")] = None
+    arms: Annotated[
+        list[Id] | dict[str, Numbers | None] | None,
+        Meta(
+            description="The offer: ids of active arms, each once; or by id the scores by objective that are known "
+            "beforehand, such as tonight's price."
+        ),
+    ] = None
     k: Annotated[int, Meta(ge=1, le=MOST_ARMS, description="How many arms to rank.")] = 1
     preference: Annotated[Numbers | None, Meta(description="The user's weights, where they are known.")] = None
 

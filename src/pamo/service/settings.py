@@ -89,6 +89,20 @@ class Settings:
     accept_new_arms: bool = option(
         False, YES_OR_NO, "engine", "Whether an unknown arm in a request is added rather than refused."
     )
+    explore_at_most: float = option(
+        1.0,
+        number(most=1.0),
+        "engine",
+        "The share of decisions that may explore: choose another arm than the best known.",
+    )
+    explore_within: float | None = option(
+        None,
+        number(),
+        "engine",
+        "How much worse than the best known an explored arm may look, as a share of what that one is worth; any if not "
+        "set.",
+        0.2,
+    )
     seed: int | None = option(
         None,
         whole(),

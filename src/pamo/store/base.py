@@ -32,10 +32,11 @@ from pamo.contract.events import (
     Receipt,
     Setup,
     UserErased,
+    together,
 )
 from pamo.contract.objectives import Objective
 from pamo.errors import InputError, StoreError
-from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 
 if TYPE_CHECKING:
     from pamo.store.rules import Checker
@@ -101,6 +102,7 @@ class Store(ABC):
 
     setup: Setup
     _checker: Checker
+    _expires_after: float = EXPIRES_AFTER
     remote = False
     """Whether reading sums may wait for a network."""
     lock: threading.RLock
@@ -146,6 +148,10 @@ class Store(ABC):
             yield sequence, event, ""
 
     @abstractmethod
+    def tail(self, count: int) -> list[Event]:
+        """Return the last so many events of the journal, in order; one that is damaged may be left out."""
+
+    @abstractmethod
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield the decisions for a user and their feedback, in order."""
 
@@ -158,8 +164,16 @@ class Store(ABC):
         """Return the decision that was made under a key, or None if there is none."""
 
     @abstractmethod
+    def parts(self, decision_id: str) -> tuple[FeedbackGiven, ...]:
+        """Return the parts of the feedback to a decision, in the order in which they came."""
+
     def feedback(self, decision_id: str) -> FeedbackGiven | None:
-        """Return the feedback to a decision, or None if there is none yet."""
+        """Return the feedback to a decision, for the arm that was rated first, or None if there is none yet."""
+        return next(iter(together(self.parts(decision_id)).values()), None)
+
+    def awaits(self, decision: DecisionMade, now: float) -> bool:
+        """Tell whether a decision still takes feedback."""
+        return now <= decision.at + self._expires_after
 
     @abstractmethod
     def arms(self) -> Arms:
@@ -172,6 +186,10 @@ class Store(ABC):
         The numbers are laid out as `pamo.rows` says; the second array holds the stated preferences. This is
         for who has only microseconds to decide; `users` is the same, unpacked.
         """
+
+    @abstractmethod
+    def user_pairs(self, ids: Sequence[str]) -> Pairs:
+        """Return the sums of these users' pairs, in this order; each arm by its row in `arms`."""
 
     @abstractmethod
     def user_ids(self) -> Iterator[str]:
@@ -240,9 +258,10 @@ class Store(ABC):
         made: dict[str, Made] = {}
         for sequence, event in self.history(user):
             if isinstance(event, DecisionMade) and (before is None or sequence < before):
-                made[event.id] = Made(sequence, event, None)
+                made[event.id] = Made(sequence, event)
             elif isinstance(event, FeedbackGiven) and event.decision in made:
-                made[event.decision] = made[event.decision]._replace(feedback=event)
+                one = made[event.decision]
+                made[event.decision] = one._replace(parts=(*one.parts, event))
         return list(reversed(made.values()))[:limit]
 
     def append(self, event: Event) -> Receipt:

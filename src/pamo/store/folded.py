@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pamo.arrays import Floats
+from pamo.statistics import Pairs
 from pamo.store.base import Arms, Store
 from pamo.store.fold import Fold
 
@@ -30,6 +31,11 @@ class FoldedStore(Store):
         """Return views of one user's sums."""
         with self.lock:
             return self._fold.user_row(user)
+
+    def user_pairs(self, ids: Sequence[str]) -> Pairs:
+        """Return the sums of users' pairs."""
+        with self.lock:
+            return self._fold.user_pairs(ids)
 
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""

@@ -19,6 +19,9 @@ from msgspec.structs import astuple
 from pamo.store.encoding import DECISION, FEEDBACK, decode
 from pamo.store.fold import Fold
 
+MANY = 50
+"""Rows from which on it pays to add them together."""
+
 Stored = Sequence[Any]
 """A row of the journal: sequence, kind, decision, user, key, body, and what its store keeps besides."""
 
@@ -56,7 +59,7 @@ class Folding:
         start = 0
         for whole, run in groupby(plain, key=lambda one: one is not None):
             some = list(run)
-            if whole:
+            if whole and len(some) >= MANY:
                 users = [row[3] for row in rows[start : start + len(some)]]
                 scores = np.empty((len(some), self._fold.objectives + 1))
                 rewards = chain.from_iterable([astuple(one.rewards) for one in some])

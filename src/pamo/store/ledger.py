@@ -18,7 +18,7 @@ from pamo.store.base import (
     Receipt,
     UserErased,
 )
-from pamo.store.rules import Entry, completed, judge_arm, judge_decision, judge_feedback
+from pamo.store.rules import Entry, judge_arm, judge_decision, judge_feedback
 from pamo.store.scales import Scales
 
 
@@ -52,10 +52,9 @@ class Ledger:
                     self.keys[event.key] = entry
             elif isinstance(event, FeedbackGiven):
                 feedbacks.append((sequence, event))
-        for sequence, feedback in feedbacks:
+        for sequence, feedback in sorted(feedbacks, key=lambda one: one[1].part):
             if feedback.decision in self.entries:  # a decision may be missing where damage was adopted
-                entry = self.entries[feedback.decision]
-                entry.feedback, entry.feedback_sequence = feedback, sequence
+                self.entries[feedback.decision].parts.append((sequence, feedback))
 
     def judge(self, events: Iterable[Event], first: int, step: int = 1) -> tuple[list[Receipt], list[Event]]:
         """Judge events in order; return the receipts, and what to write under the numbers first, first + step, …"""
@@ -75,15 +74,16 @@ class Ledger:
         """Judge an event; return its receipt and, if it is to be recorded under that sequence number, what to write."""
         if type(event) is FeedbackGiven:
             entry = self.entries.get(event.decision)
-            receipt = judge_feedback(event, entry, self._expires_after)
-            if receipt is None:
+            judged = judge_feedback(event, entry, self._expires_after)
+            if type(judged) is FeedbackGiven:
                 assert entry is not None  # otherwise it was judged unknown
-                whole = completed(event, entry.decision)
-                entry.feedback, entry.feedback_sequence = whole, sequence
-                return Receipt(Outcome.RECORDED, sequence, self._scales.learned(whole), entry.decision), whole
-            if receipt.outcome is Outcome.DUPLICATE and entry is not None and entry.feedback is not None:
-                receipt.learned = self._scales.learned(entry.feedback)
-            return receipt, None
+                entry.parts.append((sequence, judged))
+                learned = self._scales.learned(entry.whole(judged.arm or ""))
+                return Receipt(Outcome.RECORDED, sequence, learned, entry.decision), judged
+            assert isinstance(judged, Receipt)
+            if judged.outcome is Outcome.DUPLICATE and entry is not None:
+                judged.learned = self._scales.learned(entry.whole(event.arm or entry.decision.arms[0]))
+            return judged, None
         if type(event) is DecisionMade:
             same_key = self.keys.get(event.key) if event.key is not None else None
             # A mapping tells what it holds five times as fast as a method of ours.

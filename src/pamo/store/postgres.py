@@ -22,6 +22,7 @@ import numpy as np
 from pamo.arrays import Floats
 from pamo.errors import InputError, StoreError
 from pamo.rows import LAYOUT, stated_width, user_width
+from pamo.statistics import Pairs
 from pamo.store.addresses import shown
 from pamo.store.base import (
     EXPIRES_AFTER,
@@ -54,8 +55,8 @@ PATIENCE = 10.0
 SHARDS = 16
 """Rows that an arm's sums are spread over, so that workers do not wait for each other at a popular arm."""
 
-ARM_SUMS, USER_SUMS = f"pamo_arm_sums_{LAYOUT}", f"pamo_user_sums_{LAYOUT}"
-SUMS = r"pamo_(arm|user)_sums(_\d+)?"
+ARM_SUMS, USER_SUMS, PAIR_SUMS = (f"pamo_{of}_sums_{LAYOUT}" for of in ("arm", "user", "pair"))
+SUMS = r"pamo_(arm|user|pair)_sums(_\d+)?"
 """The names of such tables in any layout, the first of which had no number."""
 
 SCHEMA = """
@@ -89,14 +90,15 @@ $$;
 SUMS_SCHEMA = f"""
 CREATE TABLE {ARM_SUMS} (arm text, shard integer, sums float8[] NOT NULL, PRIMARY KEY (arm, shard));
 CREATE TABLE {USER_SUMS} (user_id text PRIMARY KEY, sums float8[] NOT NULL, stated float8[]);
+CREATE TABLE {PAIR_SUMS} (user_id text, arm text, sums float8[] NOT NULL, PRIMARY KEY (user_id, arm));
 """
 OTHER_SUMS = f"""
 SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)
-AND relname ~ '^{SUMS}$' AND relname NOT IN ('{ARM_SUMS}', '{USER_SUMS}')
+AND relname ~ '^{SUMS}$' AND relname NOT IN ('{ARM_SUMS}', '{USER_SUMS}', '{PAIR_SUMS}')
 """
-FORGET = f"TRUNCATE pamo_arms, pamo_counts, {ARM_SUMS}, {USER_SUMS}"
+FORGET = f"TRUNCATE pamo_arms, pamo_counts, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS}"
 DROP = f"""
-DROP TABLE pamo_events, pamo_arms, pamo_counts, {ARM_SUMS}, {USER_SUMS};
+DROP TABLE pamo_events, pamo_arms, pamo_counts, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS};
 DROP SEQUENCE pamo_workers;
 DROP FUNCTION pamo_add(float8[], float8[]);
 """
@@ -116,6 +118,11 @@ SELECT user_id, sums::float8[], stated::float8[]
 FROM unnest(%s::text[], %s::text[], %s::text[]) AS new(user_id, sums, stated)
 ON CONFLICT (user_id) DO UPDATE
 SET sums = pamo_add(old.sums, excluded.sums), stated = pamo_add(old.stated, excluded.stated)
+"""
+ADD_PAIRS = f"""
+INSERT INTO {PAIR_SUMS} AS old (user_id, arm, sums)
+SELECT user_id, arm, sums::float8[] FROM unnest(%s::text[], %s::text[], %s::text[]) AS new(user_id, arm, sums)
+ON CONFLICT (user_id, arm) DO UPDATE SET sums = pamo_add(old.sums, excluded.sums)
 """
 ADD_ARMS = f"""
 INSERT INTO {ARM_SUMS} AS old (arm, shard, sums)
@@ -295,6 +302,8 @@ class PostgresStore(SqlStore):
                     [None if row < 0 else _literal(fold.stated_sums.row(row)) for row in stated],
                 ),
             )
+            if fold.pairs.count:
+                self._add_pairs(connection, fold, page)
         arms = sorted(arm for arm, row in fold.arm_rows.items() if fold.block[row].any())
         if arms:
             literals = [_literal(fold.block[fold.arm_rows[arm]]) for arm in arms]
@@ -302,11 +311,22 @@ class PostgresStore(SqlStore):
         if fold.decisions or fold.feedbacks:
             connection.execute(ADD_COUNTS, (self._shard, fold.decisions, fold.feedbacks))
 
+    def _add_pairs(self, connection: Any, fold: Fold, users: Sequence[tuple[str, int]]) -> None:
+        arms, found = tuple(fold.arm_rows), fold.pairs.of([row for _, row in users])
+        names = np.repeat(np.arange(len(users)), np.diff(found.starts)).tolist()
+        rows = [
+            (users[place][0], arms[arm], _literal(sums))
+            for place, arm, sums in zip(names, found.arms.tolist(), found.rows, strict=True)
+        ]
+        if rows:
+            connection.execute(ADD_PAIRS, _columns(sorted(rows)))
+
     def _erase(self, event: UserErased) -> Receipt:
         with self._link.transaction(alone=True) as connection:
             if not self._redact(connection.execute, event.user):
                 return nobody(event)
-            connection.execute(f"DELETE FROM {USER_SUMS} WHERE user_id = %s", (event.user,))
+            for table in (USER_SUMS, PAIR_SUMS):
+                connection.execute(f"DELETE FROM {table} WHERE user_id = %s", (event.user,))
             return Receipt(Outcome.RECORDED, self._insert(connection, [UserErased(None, event.at)])[0])
 
     def _take_over(self, events: Iterable[tuple[int, Event]]) -> int:
@@ -357,6 +377,21 @@ class PostgresStore(SqlStore):
                 if stated is not None:
                     stated_rows[place] = stated
         return rows, stated_rows
+
+    def user_pairs(self, ids: Sequence[str]) -> Pairs:
+        """Return the sums of users' pairs, as the database holds them now."""
+        statement = f"SELECT user_id, arm, sums FROM {PAIR_SUMS} WHERE user_id = ANY(%s) AND sums[1] <> 0 ORDER BY arm"
+        rows, found = self.arms().rows, dict[str, list[tuple[int, list[float]]]]()
+        for user, arm, sums in self._rows(statement, (list(ids),)):
+            if arm in rows:  # one that was added a moment ago comes with the next reading of the arms
+                found.setdefault(user, []).append((rows[arm], sums))
+        lines = [line for user in ids for line in found.get(user, ())]
+        pairs = Pairs.none(users=len(ids), objectives=len(self.setup.objectives))
+        if lines:
+            np.cumsum([len(found.get(user, ())) for user in ids], out=pairs.starts[1:])
+            arms, own = zip(*lines, strict=True)
+            pairs = Pairs(pairs.starts, np.array(arms), np.array(own))
+        return pairs
 
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""

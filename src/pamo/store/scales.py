@@ -56,16 +56,16 @@ class Scales:
     def learned(self, event: FeedbackGiven) -> tuple[str, ...]:
         """Say what a recorded feedback teaches: of the arm, objective by objective, and of the user's preference.
 
-        The overall score counts only beside a complete reward, and an erased user has no preference to learn.
+        An overall score teaches beside an incomplete reward as well: what was not given is foretold from the arm's
+        means. An erased user has no preference to learn.
         """
         given = (tuple(event.rewards), event.overall is None, event.preference is None, event.user is None)
         known = self._learned.get(given)
         if known is None:
-            whole = len(event.rewards) == len(self.names) and event.overall is not None
             lessons = [f"arm: {name}" for name in self.names if name in event.rewards]
-            if whole:
+            if event.overall is not None:
                 lessons.append("arm: overall")
-            if event.user is not None and (whole or event.preference is not None):
+            if event.user is not None and not (event.overall is None and event.preference is None):
                 lessons.append("preference")
             if len(self._learned) > 10_000:  # objectives come in any order, and there are many orders
                 self._learned.clear()

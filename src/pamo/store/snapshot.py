@@ -24,7 +24,7 @@ from pamo.store.base import Setup
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
 
-FORMAT = 3
+FORMAT = 4
 CHECKSUM = 4
 """Bytes of the checksum."""
 
@@ -64,6 +64,10 @@ def save(kept: Snapshot, path: Path, journal: str) -> None:
         "stated_users": renumbered[users],
         "stated": _chosen(fold, stated[users]),
     }
+    held = np.flatnonzero(np.array(fold.pairs.heads, dtype=np.int64) >= 0)
+    pairs = fold.pairs.of(held.tolist())
+    arrays["pair_users"] = np.repeat(renumbered[held], np.diff(pairs.starts))
+    arrays["pair_arms"], arrays["pairs"] = pairs.arms, pairs.rows
     for index, rows in enumerate(fold.user_sums.used()):
         keep = alive[index * CHUNK : index * CHUNK + len(rows)]
         arrays[f"users_{index:06}"] = rows if keep.all() else rows[keep]
@@ -175,6 +179,7 @@ def _read(file: Any, setup: Setup, journal: str) -> Snapshot | None:
     stated = np.full(fold.user_names.rows, -1, dtype=np.int32)
     stated[file["stated_users"]] = np.arange(fold.stated_sums.count)
     fold.stated_rows.frombytes(stated.tobytes())
+    fold.pairs.restore(fold.user_names.rows, file["pair_users"], file["pair_arms"], file["pairs"])
     return Snapshot(fold, header["link"], header["erased"])
 
 
@@ -194,11 +199,13 @@ def _mended(file: Any, user: str, erased: int) -> Iterator[tuple[str, Any]]:
             array = np.delete(array, slice(start, start + int(lengths[row])))
         elif name == "user_name_lengths":
             array = np.delete(array, row)
-        elif name == "stated_users":
+        elif name in ("stated_users", "pair_users"):
             array = array[array != row]
             array -= array > row
         elif name == "stated":
             array = array[file["stated_users"] != row]
+        elif name in ("pair_arms", "pairs"):
+            array = array[file["pair_users"] != row]
         elif name.startswith("users_"):
             first, before = first + len(array), first
             if before <= row < first:
