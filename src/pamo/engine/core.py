@@ -16,11 +16,14 @@ from pamo.contract.events import (
     ArmRetired,
     DecisionMade,
     Event,
+    FeaturesDeclared,
     FeedbackGiven,
     Outcome,
     Receipt,
     UserErased,
 )
+from pamo.contract.features import FeatureLike, FeatureValue, checked_features
+from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_text, check_user
 from pamo.contract.requests import (
     ArmsLike,
@@ -31,6 +34,7 @@ from pamo.contract.requests import (
     as_feedback,
     as_request,
     asks_the_same,
+    features_by_arm,
     id_of,
 )
 from pamo.engine.deciding import Decider
@@ -216,18 +220,38 @@ class Core:
 
     # Arms
 
-    async def add_arm(self, face: Face, arm: str, name: str | None = None) -> None:
-        """Offer an arm from now on. Added again it is revived; with another name it is renamed."""
-        check_text(arm, "an arm", "arm")
-        await self.add_arms(face, {arm: name})
+    async def add_arm(
+        self,
+        face: Face,
+        arm: str,
+        name: str | None = None,
+        features: Mapping[str, FeatureValue | None] | None = None,
+    ) -> None:
+        """Offer an arm from now on. Added again it is revived; with another name it is renamed.
 
-    async def add_arms(self, face: Face, arms: ArmsLike) -> None:
+        features: what is known of it, of those that are declared; some may be missing. The ones that it has stay as
+        they are until they are given anew; None is one that is not known any more.
+        """
+        check_text(arm, "an arm", "arm")
+        await self._add_arms(face, {arm: name}, {} if features is None else {arm: features}, "features")
+
+    async def add_arms(
+        self,
+        face: Face,
+        arms: ArmsLike,
+        features: Mapping[str, Mapping[str, FeatureValue | None]] | None = None,
+    ) -> None:
         """Offer many arms from now on, recorded together: a list of ids, or a mapping from ids to names.
 
         Nothing is recorded if one of them is wrong. An arm without a name keeps the one that it has, or is called by
-        its id.
+        its id. features: by id, as for `add_arm`.
         """
         names = as_arms(arms)
+        await self._add_arms(face, names, features_by_arm(features, names), "features.{}")
+
+    async def _add_arms(
+        self, face: Face, names: dict[str, str | None], features: Mapping[str, Any], field: str
+    ) -> None:
         if not names:
             return
         if None in names.values():
@@ -236,8 +260,15 @@ class Core:
             for arm, name in names.items():
                 if name is None:
                     names[arm] = table.names[rows[arm]] if arm in rows else arm
-        now = self.clock()
-        await face.record_many([ArmAdded(arm, name, now) for arm, name in names.items()])  # type: ignore[arg-type]
+        now, declared = self.clock(), self.store.features
+        for arm, given in features.items():
+            checked_features(given, declared, field.format(arm))
+        events = [ArmAdded(arm, name, now, features.get(arm)) for arm, name in names.items()]  # type: ignore[arg-type]
+        await face.record_many(events)
+
+    async def declare_features(self, face: Face, features: Iterable[FeatureLike]) -> None:
+        """Let arms have these features from now on: names, or text such as "pool: yes or no"; again changes nothing."""
+        await face.record(FeaturesDeclared(features_of(features), self.clock()))
 
     async def retire_arm(self, face: Face, arm: str) -> None:
         """Offer an arm no longer. What was learned of it stays, and late feedback still counts."""

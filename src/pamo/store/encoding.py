@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pamo.errors import StoreError, missing_extra
-from pamo.store.base import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Setup, UserErased
+from pamo.store.base import (
+    ArmAdded,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    FeaturesDeclared,
+    FeedbackGiven,
+    Setup,
+    UserErased,
+)
 
 try:
     import msgspec
@@ -18,7 +27,7 @@ try:
 except ImportError:
     raise missing_extra("a store on disk", "msgspec", "sqlite,postgres") from None
 
-SETUP, ARM_ADDED, ARM_RETIRED = "setup", "arm added", "arm retired"
+SETUP, FEATURES_DECLARED, ARM_ADDED, ARM_RETIRED = "setup", "features declared", "arm added", "arm retired"
 DECISION, FEEDBACK, USER_ERASED = "decision", "feedback", "user erased"
 PART = "part"
 """What feedbacks after the first to a decision are called. As rows they are `feedback 2` and so on: each kind of event
@@ -62,7 +71,13 @@ class _Feedback(msgspec.Struct, omit_defaults=True):
 _encode = msgspec.json.Encoder().encode
 _decode_decision = msgspec.json.Decoder(_Decision).decode
 _decode_feedback = msgspec.json.Decoder(_Feedback).decode
-_KINDS: dict[type, str] = {Setup: SETUP, ArmAdded: ARM_ADDED, ArmRetired: ARM_RETIRED, UserErased: USER_ERASED}
+_KINDS: dict[type, str] = {
+    Setup: SETUP,
+    FeaturesDeclared: FEATURES_DECLARED,
+    ArmAdded: ARM_ADDED,
+    ArmRetired: ARM_RETIRED,
+    UserErased: USER_ERASED,
+}
 _DECODERS: dict[str, Any] = {kind: msgspec.json.Decoder(event).decode for event, kind in _KINDS.items()}
 
 

@@ -8,7 +8,7 @@ million users with five objectives take about half a gigabyte.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
 from pamo.contract.events import scores_of, with_scores
+from pamo.contract.features import FeatureValue
 from pamo.rows import (
     PAIR_COUNT,
     arm_width,
@@ -34,8 +35,11 @@ from pamo.store.base import (
     ArmAdded,
     ArmRetired,
     Arms,
+    ArmState,
     DecisionMade,
     Event,
+    Feature,
+    FeaturesDeclared,
     FeedbackGiven,
     Setup,
     UserErased,
@@ -237,11 +241,13 @@ class Fold:
         self.sequence = 0
         self.decisions = 0
         self.feedbacks = 0
-        self.arm_states: dict[str, tuple[str, bool]] = {}
-        """From an arm's id to its name and whether it is active, in the order of the rows."""
+        self.features: dict[str, Feature] = {}
+        self.arm_states: dict[str, ArmState] = {}
+        """From an arm's id to how it stands, in the order of the rows."""
         self.arm_rows: dict[str, int] = {}
         self._arm_names: list[str] = []
         self._arm_active = bytearray()
+        self._arm_features: list[Mapping[str, FeatureValue]] = []
         self.block = np.zeros((8, arm_width(self.objectives)))
         self.user_names = Names()
         self.user_sums = Rows(user_width(self.objectives))
@@ -262,10 +268,12 @@ class Fold:
             self.decisions += 1
         elif isinstance(event, ArmAdded):
             self._arm_row(event.arm)
-            self._set_arm(event.arm, event.name, True)
+            self._set_arm(event.arm, self.arm_states[event.arm].after(event))
         elif isinstance(event, ArmRetired):
             self._arm_row(event.arm)
-            self._set_arm(event.arm, self.arm_states[event.arm][0], False)
+            self._set_arm(event.arm, self.arm_states[event.arm]._replace(active=False))
+        elif isinstance(event, FeaturesDeclared):
+            self.features.update((one.name, one) for one in event.features)
         elif isinstance(event, UserErased) and event.user is not None:
             self.erase(event.user)
         self.sequence = max(self.sequence, sequence)
@@ -291,6 +299,7 @@ class Fold:
                 self.arm_rows.copy(),
                 ArmStatistics(rows=self.block[: len(self.arm_rows)]),
                 new_version(),
+                tuple(self._arm_features),
             )
         return self._table
 
@@ -396,21 +405,22 @@ class Fold:
         row = self.arm_rows.get(arm)
         if row is None:
             row = self.arm_rows[arm] = len(self.arm_rows)
-            self._set_arm(arm, arm, False)
+            self._set_arm(arm, ArmState(arm, False))
             if row == len(self.block):
                 self.block = np.concatenate([self.block, np.zeros_like(self.block)])
         return row
 
-    def _set_arm(self, arm: str, name: str, active: bool) -> None:
-        self.arm_states[arm] = (name, active)
+    def _set_arm(self, arm: str, state: ArmState) -> None:
+        self.arm_states[arm] = state
         row = self.arm_rows[arm]
-        self._arm_names[row : row + 1] = [name]
-        self._arm_active[row : row + 1] = bytes([active])
+        self._arm_names[row : row + 1] = [state.name]
+        self._arm_active[row : row + 1] = bytes([state.active])
+        self._arm_features[row : row + 1] = [state.features]
         self._table = None
 
-    def restore_arms(self, states: Iterable[tuple[str, str, bool]], sums: Floats) -> None:
-        """Take over arms with their names and states, and their rows."""
-        for arm, name, active in states:
+    def restore_arms(self, states: Iterable[Sequence[Any]], sums: Floats) -> None:
+        """Take over arms with their names, states and features, and their rows."""
+        for arm, *known in states:
             self.arm_rows[arm] = len(self.arm_rows)
-            self._set_arm(arm, name, active)
+            self._set_arm(arm, ArmState(*known))
         self.block = np.concatenate([sums, np.zeros((max(len(sums), 8), sums.shape[1]))])

@@ -13,6 +13,8 @@ from pamo.store.base import (
     ArmState,
     DecisionMade,
     Event,
+    Feature,
+    FeaturesDeclared,
     FeedbackGiven,
     Outcome,
     Receipt,
@@ -25,7 +27,8 @@ from pamo.store.scales import Scales
 class Ledger:
     """Decisions by id and by key, and the arms' states.
 
-    arms: as the journal has them; they may be many, and are not copied. changed: where changes to them go.
+    arms: as the journal has them; they may be many, and are not copied. features: those that are declared. changed:
+    where changes to arms go.
     """
 
     def __init__(
@@ -33,11 +36,13 @@ class Ledger:
         scales: Scales,
         expires_after: float,
         arms: Mapping[str, ArmState],
+        features: Mapping[str, Feature],
         changed: dict[str, ArmState] | None = None,
     ) -> None:
         self.entries: dict[str, Entry] = {}
         self.keys: dict[str, Entry] = {}
-        self.arms = arms
+        self.arms, self.features = arms, features
+        self._new: dict[str, Feature] = {}
         self.changed: dict[str, ArmState] = {} if changed is None else changed
         self._scales = scales
         self._expires_after = expires_after
@@ -96,15 +101,21 @@ class Ledger:
                 self.keys[event.key] = entry
             return Receipt(Outcome.RECORDED, sequence, decision=event), event
         if isinstance(event, ArmAdded | ArmRetired):
-            name, active = self.changed.get(event.arm) or self.arms.get(event.arm) or (None, False)
-            receipt = judge_arm(event, name, active)
+            state = self.changed.get(event.arm) or self.arms.get(event.arm)
+            receipt = judge_arm(event, state)
             if receipt is not None:
                 return receipt, None
-            if isinstance(event, ArmAdded):
-                self.changed[event.arm] = (event.name, True)
-            else:
-                self.changed[event.arm] = (name or event.arm, False)
+            state = state or ArmState(event.arm, False)
+            self.changed[event.arm] = (
+                state.after(event) if isinstance(event, ArmAdded) else state._replace(active=False)
+            )
             return Receipt(Outcome.RECORDED, sequence), event
+        if isinstance(event, FeaturesDeclared):
+            new = tuple(one for one in event.features if one.name not in self.features and one.name not in self._new)
+            if not new:
+                return Receipt(Outcome.DUPLICATE), None
+            self._new.update((one.name, one) for one in new)
+            return Receipt(Outcome.RECORDED, sequence), FeaturesDeclared(new, event.at)
         return Receipt(Outcome.DUPLICATE, 1), None  # the setup, which was checked to be this journal's
 
 

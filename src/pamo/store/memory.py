@@ -48,7 +48,7 @@ class MemoryStore(FoldedStore):
     def __init__(self, setup: Setup, *, expires_after: float = EXPIRES_AFTER) -> None:
         self.setup = plain_setup(setup)
         self.lock = threading.RLock()
-        self._checker = Checker(self.setup)
+        self._checker = Checker(self.setup, lambda: self.features)
         self._expires_after = expires_after
         self._closed = False
         self._start()
@@ -66,7 +66,7 @@ class MemoryStore(FoldedStore):
         self._places: dict[str, list[int]] = {}  # of each user's events in the journal
         self._fold = Fold(self.setup)
         arms: dict[str, ArmState] = {}
-        self._ledger = Ledger(self._fold.scales, self._expires_after, arms, changed=arms)
+        self._ledger = Ledger(self._fold.scales, self._expires_after, arms, self._fold.features, changed=arms)
 
     def _record(self, event: Event) -> None:
         if isinstance(event, _OF_USERS) and event.user is not None:
@@ -162,6 +162,7 @@ class MemoryStore(FoldedStore):
             for sequence, event in enumerate(self._journal, start=1):
                 fold.apply(event, sequence)
             self._fold = fold
+            self._ledger.features = fold.features
 
     def load(self, events: Iterable[tuple[int, Event]]) -> int:
         """Take over another journal."""

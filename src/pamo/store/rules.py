@@ -6,10 +6,10 @@ returns the receipt for an event that is not to be recorded, or None for one tha
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pamo.contract.codes import Code
 from pamo.contract.events import (
@@ -18,6 +18,7 @@ from pamo.contract.events import (
     ArmRetired,
     DecisionMade,
     Event,
+    FeaturesDeclared,
     FeedbackGiven,
     Outcome,
     Receipt,
@@ -29,9 +30,13 @@ from pamo.contract.events import (
     together,
     with_scores,
 )
+from pamo.contract.features import Feature, checked_features, features, written
 from pamo.contract.limits import LARGEST, check_preference, check_score, check_text, is_number
 from pamo.contract.requests import given_scores
 from pamo.errors import InputError
+
+if TYPE_CHECKING:
+    from pamo.store.base import ArmState
 
 NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
 
@@ -78,10 +83,11 @@ def check_setup(setup: Setup) -> None:
 
 
 class Checker:
-    """Checks events against the objectives."""
+    """Checks events against the objectives, and the features that are declared by now."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, features: Callable[[], Mapping[str, Feature]]) -> None:
         self._setup = setup
+        self._features = features
         self._objectives = {objective.name: objective for objective in setup.objectives}
         self._bounds = {objective.name: (objective.low, objective.high) for objective in setup.objectives}
 
@@ -97,6 +103,8 @@ class Checker:
                     "the objectives of a journal are declared once, in its first event: start another store"
                 )
             return event
+        if isinstance(event, FeaturesDeclared):
+            return self._check_declared(event)
         if not isinstance(event, ArmAdded | ArmRetired | UserErased):
             raise InputError(f"expected an event of the journal, got {event!r}")
         _check_time(event.at)
@@ -106,7 +114,22 @@ class Checker:
             check_text(event.arm, "an arm", "arm")
         if isinstance(event, ArmAdded):
             check_text(event.name, "an arm's name", "name")
+            if event.features is not None:
+                known = checked_features(event.features, self._features())
+                event = replace(event, features=known or None)
         return event if type(event.at) is float else replace(event, at=float(event.at))
+
+    def _check_declared(self, event: FeaturesDeclared) -> FeaturesDeclared:
+        _check_time(event.at)
+        known = self._features()
+        for one in features(event.features):
+            if known.get(one.name, one) != one:
+                raise InputError(
+                    f"expected the feature {written(known[one.name])!r}, as it was declared before, got "
+                    f"{written(one)!r}: give it another name",
+                    "features",
+                )
+        return replace(event, features=tuple(event.features), at=float(event.at))
 
     def _check_decision(self, event: DecisionMade) -> DecisionMade:
         check_text(event.id, "a decision's id", "id")
@@ -268,13 +291,13 @@ def _other(event: FeedbackGiven, what: str, how: str, known: object) -> Receipt:
     )
 
 
-def judge_arm(event: ArmAdded | ArmRetired, name: str | None, active: bool) -> Receipt | None:
-    """Say what becomes of a change to an arm, given its present name (None: there is no such arm) and state."""
+def judge_arm(event: ArmAdded | ArmRetired, state: ArmState | None) -> Receipt | None:
+    """Say what becomes of a change to an arm, given how it stands; None: there is no such arm."""
     if isinstance(event, ArmRetired):
-        if name is None:
+        if state is None:
             return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}")
-        return None if active else Receipt(Outcome.DUPLICATE)
-    return Receipt(Outcome.DUPLICATE) if active and name == event.name else None
+        return None if state.active else Receipt(Outcome.DUPLICATE)
+    return Receipt(Outcome.DUPLICATE) if state is not None and state.after(event) == state else None
 
 
 def redacted(event: DecisionMade | FeedbackGiven) -> DecisionMade | FeedbackGiven:
