@@ -2,7 +2,7 @@
 
 A kernel is given arrays of numbers, and these are the names of their places:
 
-    arms[PULLS, j]            N, the pulls of the offer's j-th arm, or of the objective that most of them gave
+    arms[PULLS, j]            N, the pulls of the offer's j-th arm, whatever they gave
     arms[WIDTH, j]            1/√max(N, 1), the width of a mean of so many pulls
     arms[LOG_PULLS, j]        log max(N, 1), where the policy reads the spread
     arms[OVERALL, j]          ḡ, the mean overall score; 0 before the first pull
@@ -43,7 +43,7 @@ from typing import Any
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import LANES, anywhere, count_of, inlined, kernel, log
-from pamo.rows import counts_at, observe_sums, pair, scored_at, triangle
+from pamo.rows import counts_at, observe_sums, pair, pulls_at, scored_at, triangle
 
 PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
 """Lines of a tile."""
@@ -189,9 +189,7 @@ def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> No
     """
     objectives = count_of(dims)
     first, counts, scored, complete = scatter_at(objectives), counts_at(objectives), scored_at(objectives), row[0]
-    given, expected, pulls = count_at(objectives), expected_at(objectives), row[0]
-    for d in range(objectives):
-        pulls = max(pulls, row[counts + d])
+    given, expected, pulls = count_at(objectives), expected_at(objectives), row[pulls_at(objectives)]
     common[freedom_at(objectives)] += max(complete - 1.0, 0.0) - max(arms[complete_at(objectives), j] - 1.0, 0.0)
     least = max(pulls, 1.0)
     arms[complete_at(objectives), j] = complete

@@ -278,7 +278,7 @@ def test_what_only_looks_like_memory_is_no_address(
 def test_an_erasure_goes_in_steps_and_others_are_served_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pamo.store.sqlite.ERASED_AT_A_TIME", 200)
+    monkeypatch.setattr("pamo.store.sqlite_erasing.ERASED_AT_A_TIME", 200)
     store = SqliteStore(tmp_path / "journal.db", SETUP)
     many = [decision(n, user="ann", key=f"ann {n}") for n in range(1500)]
     store.append_many([*(ArmAdded(arm, arm, at=0.0) for arm in "AB"), *many])
@@ -310,7 +310,7 @@ def test_an_erasure_goes_in_steps_and_others_are_served_meanwhile(
 def test_an_erasure_is_not_acknowledged_while_the_log_holds_the_name(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pamo.store.sqlite.PATIENCE", 0.1)
+    monkeypatch.setattr("pamo.store.sqlite_erasing.PATIENCE", 0.1)
     store = SqliteStore(path)
     store.append(decision(100, user="ann-of-cleves"))
     reader = apsw.Connection(str(path))

@@ -31,7 +31,8 @@ from pamo.store import (
 )
 from pamo.store.addresses import open_reader
 from pamo.store.maintenance import verify
-from pamo.store.sqlite import FIND, SqliteStore
+from pamo.store.sqlite import SqliteStore
+from pamo.store.sqlite_writing import FIND
 from tests.documents import ROOT
 from tests.store.model import SETUP, Model
 from tests.store.test_conformance import WEIGHTS, decision, feedback

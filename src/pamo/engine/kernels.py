@@ -35,20 +35,29 @@ from pamo.reading import (
     tile_height,
     user_numbers,
 )
-from pamo.rows import ROUNDS, STATED_COUNT, STATED_SUM, counts_at, scored_at, triangle
-from pamo.streams import Stream
+from pamo.rows import ROUNDS, STATED_COUNT, STATED_SUM, counts_at, pair, scored_at, triangle
+from pamo.streams import Stream, below
 
 SCAN = 256
 """Arms that are looked at in each call whether or not they are on offer, so that what all arms have in common is up
 to date: at once with so many arms, within a few decisions with more."""
 
-CURSOR, STALE, TOTAL, GIVEN, DUE, COMMON = range(6)
+CURSOR, STALE, TOTAL, BUDGET, GIVEN, DUE, COMMON = range(7)
 """Places in `state`: the next arm to look at, rows changed since the totals were last summed from scratch, feedbacks
-with an overall score, scores given in all objectives together, how many of these ask for the arms' prior to be fitted
-anew; from COMMON on what all arms have in common, what was seen of each, and the tile of all arms."""
+with an overall score, how many decisions may explore now, scores given in all objectives together, at how many of these
+the arms' prior is to be fitted anew; from COMMON on what all arms have in common, what was seen of each, and the tile of
+all arms."""
 
-KIND, NON_NEGATIVE, FIRST, HAS_FIRST, DRAWS, PRIOR = range(6)
-"""Places in `numbers`: how ĉ is formed; from PRIOR on the prior's mean and numbers, then the hyperparameters."""
+KIND, NON_NEGATIVE, FIRST, HAS_FIRST, DRAWS, AT_MOST, WITHIN, PRIOR = range(8)
+"""Places in `numbers`: how ĉ is formed; the share of decisions that may explore, and how much worse than the best known
+an arm may look; from PRIOR on the prior's mean and numbers, then the hyperparameters."""
+
+CERTAIN = 1e12
+"""The pulls that an objective counts for whose score was given: as good as infinite, and safe to calculate with."""
+SAVED = 10.0
+"""How many decisions that could have explored, and did not, may do so later: else an idle hour would be made up for."""
+HELD_BACK = 1e100
+"""What is taken off an arm's value that is not to be explored: it comes after all others, the best of them first."""
 
 PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_PREFERENCE, WEIGHTS = range(8)
 """Places in a row of `out`; from WEIGHTS on ĉ, then r̂ of the chosen arm, then that of the arm of the highest value."""
@@ -219,9 +228,12 @@ def look_up(row: Floats, stated: Floats, known: Floats, numbers: Floats, work: F
 
 
 @inlined
-def offer_tile(views: Any, work: Floats, arms: int, offer: Ints, dims: Any) -> Any:
-    """Return the tile of an offer: that of all arms where all are on offer, else gathered from it."""
-    everything, whole = views[3], len(offer) == arms
+def offer_tile(views: Any, work: Floats, arms: int, offer: Ints, given: Floats, dims: Any) -> Any:
+    """Return the tile of an offer: that of all arms where all are on offer, else gathered from it.
+
+    given: scores that are known beforehand, a row for each arm, NaN for the others; no rows where there are none.
+    """
+    everything, whole = views[3], len(offer) == arms and len(given) == 0
     for j in range(len(offer)):
         whole = whole and offer[j] == j
     if whole:
@@ -231,7 +243,47 @@ def offer_tile(views: Any, work: Floats, arms: int, offer: Ints, dims: Any) -> A
     for number in range(len(tile)):
         for j in range(len(offer), tile.shape[1]):
             tile[number, j] = 1.0 if number == WIDTH else 0.0
+    objectives = count_of(dims)
+    for j in range(len(given)):
+        for d in range(objectives):
+            if not np.isnan(given[j, d]):  # exact: as if it had been seen any number of times, and never varied
+                tile[MEAN + d, j] = given[j, d]
+                tile[count_at(objectives) + d, j] = CERTAIN
+                for e in range(objectives):
+                    tile[scatter_at(objectives) + pair(max(d, e), min(d, e)), j] = 0.0
     return tile
+
+
+@inlined
+def hold_back(
+    scores: Floats, arms: Floats, user: Floats, state: Floats, numbers: Floats, count: int, dims: Any
+) -> None:
+    """Have arms that are not to be explored come last: all but the best known, or those that look much worse."""
+    highest = -np.inf
+    for j in range(count):
+        if arms[PULLS, j] > 0.0:
+            highest = max(highest, value_of(arms, j, user, dims))
+    if highest == -np.inf:
+        return  # nothing is known, and whatever is chosen explores
+    least, free = highest - numbers[WITHIN] * abs(highest), may_explore(state, numbers)
+    for j in range(count):
+        value = value_of(arms, j, user, dims)
+        if not free:
+            scores[j] = value if arms[PULLS, j] > 0.0 else value - HELD_BACK
+        elif value < least and scores[j] < np.inf:  # of an arm that a policy has to see first, no value is known
+            scores[j] = value - HELD_BACK
+
+
+@inlined
+def is_limited(numbers: Floats) -> bool:
+    """Tell whether anything limits which arms are explored."""
+    return bool(numbers[AT_MOST] < 1.0 or numbers[WITHIN] < np.inf)
+
+
+@inlined
+def may_explore(state: Floats, numbers: Floats) -> bool:
+    """Tell whether another arm than the best known may be chosen now."""
+    return bool(numbers[AT_MOST] >= 1.0 or (numbers[AT_MOST] > 0.0 and state[BUDGET] >= 1.0))
 
 
 @kernel
@@ -247,6 +299,50 @@ def chance(scores: Floats, count: int, place: int) -> float:
 
 
 @inlined
+def sift(heap: Floats, size: int, place: int, scores: Floats) -> None:
+    """Let what stands at a place of a heap sink to where no child has a higher score."""
+    own = heap[place]
+    score = scores[int(own)]
+    child = 2 * place + 1
+    while child < size:
+        if child + 1 < size and scores[int(heap[child + 1])] > scores[int(heap[child])]:
+            child += 1
+        if scores[int(heap[child])] <= score:
+            break
+        heap[place] = heap[child]
+        place, child = child, 2 * child + 1
+    heap[place] = own
+
+
+@kernel
+def rank(picks: Ints, offer: Ints, scores: Floats, first: int, heap: Floats, stream: Stream) -> None:
+    """Write the picks after the first, by their scores, ties uniformly at random; heap: room for the offer.
+
+    A heap, since as many arms may be asked for as there are: to pick them one by one would take that many passes.
+    """
+    size = 0
+    for j in range(len(offer)):
+        if j != first:
+            heap[size] = j
+            size += 1
+    for place in range(size // 2 - 1, -1, -1):
+        sift(heap, size, place, scores)
+    ranked = 1
+    while size > 0 and ranked < len(picks):
+        end, best = size, scores[int(heap[0])]
+        while size > 0 and scores[int(heap[0])] == best:  # those that tie gather behind the heap
+            size -= 1
+            heap[0], heap[size] = heap[size], heap[0]
+            sift(heap, size, 0, scores)
+        while end > size and ranked < len(picks):
+            j = size if end - size == 1 else size + below(stream, end - size)
+            picks[ranked] = offer[int(heap[j])]
+            end -= 1
+            heap[j] = heap[end]
+            ranked += 1
+
+
+@inlined
 def write(
     out: Floats,
     picks: Ints,
@@ -254,35 +350,37 @@ def write(
     arms: Floats,
     user: Floats,
     scores: Floats,
-    total: float,
+    state: Floats,
+    numbers: Floats,
     stream: Stream,
     dims: Any,
 ) -> int:
     """Rank the offer by its scores, write what makes up those of the first and of the arm of the highest value.
 
     out, picks: of one decision. arms: the offer's tile. scores: a row with the scores, one with those without the
-    preference bonus, and one to work in. total: feedbacks with an overall score. Returns the place of the first.
+    preference bonus, and two to work in. Returns the place of the first.
     """
     objectives, count = count_of(dims), len(offer)
     for j in range(count):
         scores[2, j] = scores[0, j]
-    first = 0
-    for place in range(len(picks)):
-        j = pick(scores[2], count, stream)
-        if place == 0:
-            first = j
-            out[PROPENSITY] = chance(scores[0], count, j)
-        picks[place] = offer[j]
-        scores[2, j] = -np.inf
+    if is_limited(numbers):
+        hold_back(scores[2], arms, user, state, numbers, count, dims)
+    first: int = pick(scores[2], count, stream)
+    out[PROPENSITY] = chance(scores[2], count, first)
+    picks[0] = offer[first]
+    if len(picks) > 1:
+        rank(picks, offer, scores[2], first, scores[3], stream)
     greedy, highest = -1, -np.inf
     for j in range(count):
         value = value_of(arms, j, user, dims)
         if arms[PULLS, j] > 0.0 and (value > highest or (value == highest and j == first)):
             greedy, highest = j, value
-    out[SEEN], out[GREEDY] = total, -1.0
+    out[SEEN], out[GREEDY] = state[TOTAL], -1.0
     last = first if greedy < 0 else greedy
     if greedy >= 0:
         out[GREEDY] = offer[greedy]
+        spent = 0.0 if greedy == first else 1.0
+        state[BUDGET] = max(min(state[BUDGET] + numbers[AT_MOST] - spent, SAVED), 0.0)
     for side in range(2):
         j = first if side == 0 else last
         reward_bonus, preference_bonus = 0.0, 0.0
@@ -309,13 +407,14 @@ def prepare(
     rows: Floats,
     numbers: Floats,
     work: Floats,
+    given: Floats,
     dims: Any,
 ) -> tuple[int, Floats]:
     """Do what comes before a policy's kernel, for one user: return the user's round t and the offer's tile."""
     views = arm_views(state, len(rows), count_of(dims))
     refresh(state, views, rows, offer, dims)
     t = look_up(sums, stated, known, numbers, work, dims)
-    return t, offer_tile(views, work, len(rows), offer, dims)
+    return t, offer_tile(views, work, len(rows), offer, given, dims)
 
 
 @kernel
@@ -327,8 +426,19 @@ def finish(
     user: Floats,
     scores: Floats,
     state: Floats,
+    numbers: Floats,
     stream: Stream,
     dims: Any,
 ) -> int:
     """Do what comes after it: return the place of the first pick."""
-    return int(write(out, picks, offer, tile, user, scores, state[TOTAL], stream, dims))
+    return int(write(out, picks, offer, tile, user, scores, state, numbers, stream, dims))
+
+
+@kernel
+def chance_again(
+    scores: Floats, place: int, tile: Floats, user: Floats, state: Floats, numbers: Floats, count: int, dims: Any
+) -> float:
+    """Return the chance of a place by scores that were drawn anew."""
+    if is_limited(numbers):
+        hold_back(scores, tile, user, state, numbers, count, dims)
+    return float(chance(scores, count, place))

@@ -74,29 +74,23 @@ def _variance(
 
 
 @inlined
-def _between(common: Floats, preference: Floats, dims: Any) -> float:
-    """Σc_d²v_d: the variance of c·μ over arms of which nothing was seen."""
-    objectives, total = count_of(dims), 0.0
-    for d in range(objectives):
-        total += preference[d] * preference[d] * common[between_at(objectives) + d]
-    return total
+def _known_of(arms: Floats, j: int, preference: Floats, common: Floats, dims: Any) -> tuple[float, float]:
+    """Return N_e = Σw/Σ(w/n_d), w_d = c_d²S_d, and Σc_d²v_d over the objectives of which nothing is known.
 
-
-@inlined
-def _pulls_along(arms: Floats, j: int, preference: Floats, common: Floats, dims: Any) -> float:
-    """N_e = Σw/Σ(w/n_d), w_d = c_d²S_d: how many complete pulls say as much of c·r̂, those under way counted as pulls.
-
-    An objective that no pull gave has the pulls that the prior is worth.
+    N_e is how many complete pulls would say as much of c·r̂, those under way counted as pulls. An objective that no pull
+    gave counts for the pulls that the prior is worth.
     """
-    objectives, over, under = count_of(dims), 0.0, 0.0
+    objectives, over, under, unknown = count_of(dims), 0.0, 0.0, 0.0
     given, between, worth = count_at(objectives), between_at(objectives), worth_at(objectives)
     pending = arms[pending_at(objectives), j]
     for d in range(objectives):
-        weight = preference[d] * preference[d] * common[between + d] * common[worth + d] + _LEAST_WEIGHT
+        apart = preference[d] * preference[d] * common[between + d]
+        weight = apart * common[worth + d] + _LEAST_WEIGHT
         count = arms[given + d, j] + pending
         over += weight
         under += weight / (count + (common[worth + d] if count < 1.0 else 0.0))
-    return float(over / under)
+        unknown += apart if count < 1.0 else 0.0
+    return over / under, unknown
 
 
 @inlined
@@ -160,13 +154,13 @@ def _reward_bonus(
     prior: float,
     dims: Any,
 ) -> float:
-    """ζ·h(L)·√((1 + ν/N_e)·ŝ²/N_e); `first` where nothing was seen of the arm, nor is under way."""
-    along = _pulls_along(arms, j, user, common, dims)
+    """ζ·h(L)·√((1 + ν/N_e)·ŝ²/N_e); `first` times what arms differ by where no pull was seen of the arm, nor is under way."""
+    along, unknown = _known_of(arms, j, user, common, dims)
     share = 1.0 / along
     variance = _variance(arms, j, user, _own_freedom(arms, j, along), prior, shared, dims)
     bonus = scale * deviations(pulls * share, noisy) * math.sqrt((1.0 + few * min(share, 1.0)) * variance * share)
     fresh = arms[PULLS, j] + arms[pending_at(count_of(dims)), j] == 0.0
-    return float((first if fresh else bonus) + _offset(arms, j, dims))
+    return float((first * math.sqrt(unknown) if fresh else bonus) + _offset(arms, j, dims))
 
 
 @inlined
@@ -183,7 +177,7 @@ def _score_hidden_v(
     scale, prior, preference_scale = run.hyperparameters[0], run.hyperparameters[1], run.hyperparameters[3]
     noisy, pulls = min(_worth(common, dims), 1.0), _all_pulls(arms, dims)
     few = run.hyperparameters[2] + noisy
-    first = scale * _first_scale(offered, pulls) * math.sqrt(_between(common, user, dims))
+    first = scale * _first_scale(offered, pulls)
     shared, each = _common_variance(common, user, dims), pulls / max(offered / _MANY, 1.0)
     noise = preference_scale * math.sqrt(user[noise_at(objectives)])
     rounds = t * min(math.sqrt(_MANY / offered), 1.0)
@@ -208,7 +202,7 @@ def _score_estimated_v(
     scale, prior = run.hyperparameters[0], run.hyperparameters[1]
     noisy, pulls = min(_worth(common, dims), 1.0), _all_pulls(arms, dims)
     few = run.hyperparameters[2] + noisy
-    first = scale * _first_scale(offered, pulls) * math.sqrt(_between(common, user, dims))
+    first = scale * _first_scale(offered, pulls)
     shared, each = _common_variance(common, user, dims), pulls / max(offered / _MANY, 1.0)
     for j in range(len(scores)):
         scores[j] = value_of(arms, j, user, dims) + _reward_bonus(
@@ -234,15 +228,15 @@ def _draw_posterior(
                 entry -= room[d, k] * room[e, k]
             room[d, e] = math.sqrt(max(entry, 0.0)) if d == e else (entry / room[e, e] if room[e, e] > 0.0 else 0.0)
             drawn[d] += room[d, e] * z
-    shared, fresh = _common_variance(common, drawn, dims), _between(common, drawn, dims)
+    shared = _common_variance(common, drawn, dims)
     for j in range(offered):
-        along = _pulls_along(arms, j, drawn, common, dims)
+        along, unknown = _known_of(arms, j, drawn, common, dims)
         freedom = _own_freedom(arms, j, along) + prior
         # Normal-Gamma: the variance is drawn, too, so that the value has a Student t of so many degrees of freedom.
         shrink = freedom / (2.0 * gamma(run.stream, 0.5 * freedom))
         variance = scale * shrink * _variance(arms, j, drawn, freedom - prior, prior, shared, dims) / along
         if arms[PULLS, j] + arms[pending_at(objectives), j] == 0.0:
-            variance = fresh
+            variance = unknown
         value = value_of(arms, j, drawn, dims) + math.sqrt(variance) * normal(run.stream)
         scores[j] = value + _offset(arms, j, dims)
 

@@ -21,6 +21,8 @@ class Scales:
             for place, objective in enumerate((*setup.objectives, setup.overall))
         }
         self._overall = setup.overall
+        _, lows, spans, turned = zip(*self._scales.values(), strict=True)
+        self._lows, self._spans, self._turned = np.array(lows), np.array(spans), np.array(turned)
         self._weights = {name: len(self.names) + 1 + place for place, name in enumerate(self.names)}
         self._learned: dict[tuple[tuple[str, ...], bool, bool, bool], tuple[str, ...]] = {}
         # Filled and handed to a kernel again and again: to fill a view is five times as fast as to build an array.
@@ -45,19 +47,25 @@ class Scales:
                 view[self._weights[name]] = value
         return self._values
 
+    def normalised(self, scores: Floats) -> Floats:
+        """Return rows of (r₁ … r_D, g), given as they came, as `values` would."""
+        shares: Floats = (scores - self._lows) / self._spans
+        shares[:, self._turned] = 1.0 - shares[:, self._turned]
+        return shares
+
     def learned(self, event: FeedbackGiven) -> tuple[str, ...]:
         """Say what a recorded feedback teaches: of the arm, objective by objective, and of the user's preference.
 
-        The overall score counts only beside a complete reward, and an erased user has no preference to learn.
+        An overall score teaches beside an incomplete reward as well: what was not given is foretold from the arm's
+        means. An erased user has no preference to learn.
         """
         given = (tuple(event.rewards), event.overall is None, event.preference is None, event.user is None)
         known = self._learned.get(given)
         if known is None:
-            whole = len(event.rewards) == len(self.names) and event.overall is not None
             lessons = [f"arm: {name}" for name in self.names if name in event.rewards]
-            if whole:
+            if event.overall is not None:
                 lessons.append("arm: overall")
-            if event.user is not None and (whole or event.preference is not None):
+            if event.user is not None and not (event.overall is None and event.preference is None):
                 lessons.append("preference")
             if len(self._learned) > 10_000:  # objectives come in any order, and there are many orders
                 self._learned.clear()

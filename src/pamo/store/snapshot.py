@@ -20,11 +20,11 @@ from zlib import crc32
 import numpy as np
 
 from pamo.rows import LAYOUT
-from pamo.store.base import Setup
+from pamo.store.base import Feature, Setup
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
 
-FORMAT = 3
+FORMAT = 5
 CHECKSUM = 4
 """Bytes of the checksum."""
 
@@ -54,7 +54,8 @@ def save(kept: Snapshot, path: Path, journal: str) -> None:
         "erased": kept.erased,
         "decisions": fold.decisions,
         "feedbacks": fold.feedbacks,
-        "arms": [[arm, name, active] for arm, (name, active) in fold.arm_states.items()],
+        "arms": [[arm, *state[:2], dict(state.features)] for arm, state in fold.arm_states.items()],
+        "features": {one.name: one.kind for one in fold.features.values()},
     }
     arrays: dict[str, Any] = {
         "header": _packed(header),
@@ -64,6 +65,10 @@ def save(kept: Snapshot, path: Path, journal: str) -> None:
         "stated_users": renumbered[users],
         "stated": _chosen(fold, stated[users]),
     }
+    held = np.flatnonzero(np.array(fold.pairs.heads, dtype=np.int64) >= 0)
+    pairs = fold.pairs.of(held.tolist())
+    arrays["pair_users"] = np.repeat(renumbered[held], np.diff(pairs.starts))
+    arrays["pair_arms"], arrays["pairs"] = pairs.arms, pairs.rows
     for index, rows in enumerate(fold.user_sums.used()):
         keep = alive[index * CHUNK : index * CHUNK + len(rows)]
         arrays[f"users_{index:06}"] = rows if keep.all() else rows[keep]
@@ -168,6 +173,7 @@ def _read(file: Any, setup: Setup, journal: str) -> Snapshot | None:
     if arms.shape != (len(header["arms"]), fold.block.shape[1]):
         raise ValueError("its arms are not the journal's")
     fold.restore_arms(header["arms"], arms)
+    fold.features.update((name, Feature(name, kind)) for name, kind in header["features"].items())
     fold.user_names = Names.of(bytes(file["user_names"]), file["user_name_lengths"])
     for name in sorted(name for name in file.files if name.startswith("users_")):
         fold.user_sums.extend(file[name])
@@ -175,6 +181,7 @@ def _read(file: Any, setup: Setup, journal: str) -> Snapshot | None:
     stated = np.full(fold.user_names.rows, -1, dtype=np.int32)
     stated[file["stated_users"]] = np.arange(fold.stated_sums.count)
     fold.stated_rows.frombytes(stated.tobytes())
+    fold.pairs.restore(fold.user_names.rows, file["pair_users"], file["pair_arms"], file["pairs"])
     return Snapshot(fold, header["link"], header["erased"])
 
 
@@ -194,11 +201,13 @@ def _mended(file: Any, user: str, erased: int) -> Iterator[tuple[str, Any]]:
             array = np.delete(array, slice(start, start + int(lengths[row])))
         elif name == "user_name_lengths":
             array = np.delete(array, row)
-        elif name == "stated_users":
+        elif name in ("stated_users", "pair_users"):
             array = array[array != row]
             array -= array > row
         elif name == "stated":
             array = array[file["stated_users"] != row]
+        elif name in ("pair_arms", "pairs"):
+            array = array[file["pair_users"] != row]
         elif name.startswith("users_"):
             first, before = first + len(array), first
             if before <= row < first:
