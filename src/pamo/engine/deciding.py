@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -11,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user
-from pamo.contract.requests import Request
+from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
+from pamo.contract.requests import OfferLike, Request, given_scores
 from pamo.engine.changing import Watch
 from pamo.engine.explaining import details
 from pamo.engine.kernels import PROPENSITY, SEEN
 from pamo.engine.plans import Chooser, ReadyPolicy, blank
 from pamo.engine.prior import Prior
+from pamo.engine.under_way import TAIL, UnderWay
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.policies import Policy, recommended
@@ -57,7 +59,14 @@ class Decider:
     """Makes decisions from a store's sums; one at a time, whichever thread asks."""
 
     def __init__(
-        self, store: Store, policy: str | Policy, seed: int | None, draws: int, clock: Callable[[], float]
+        self,
+        store: Store,
+        policy: str | Policy,
+        seed: int | None,
+        draws: int,
+        clock: Callable[[], float],
+        explore_at_most: float = 1.0,
+        explore_within: float | None = None,
     ) -> None:
         if seed is None:
             seed = int.from_bytes(os.urandom(7), "big")
@@ -65,12 +74,16 @@ class Decider:
             raise InputError(f"expected a seed from 0 to 2^63 − 1, or none, got {seed!r}")
         if type(draws) is not int or draws < 1:
             raise InputError(f"expected draws to be a whole number from 1 on, got {draws!r}")
+        within = check_limits(explore_at_most, explore_within)
         self._store = store
         self._clock = clock
         self._lock = threading.RLock()
         self.names = tuple(one.name for one in store.setup.objectives)
+        self._objectives = {one.name: one for one in store.setup.objectives}
         count = len(self.names)
         self.hidden, self.stated, self.known = _plans(policy, count, draws)
+        for plan in (self.hidden, self.stated, self.known):
+            plan.limit(float(explore_at_most), within)
         self.fitted = {plan.label: plan.kind == Kind.RIDGE for plan in (self.hidden, self.stated, self.known)}
         # What is reported of users, and shared by them, is the policy's own estimate where it has a shared one.
         self.estimate = self.hidden.estimate if self.hidden.shared else recommended().estimate(count)
@@ -86,6 +99,9 @@ class Decider:
         self._remembered = 0
         self._blanks: dict[int, tuple[Floats, Ints]] = {}
         self._foretelling = False
+        self.under_way = UnderWay()
+        """The decisions that wait for feedback."""
+        self.under_way.replay(store.tail(TAIL))
         self.refit()
 
     def refit(self) -> None:
@@ -96,12 +112,13 @@ class Decider:
     def choose(
         self,
         user: str,
-        arms: Sequence[str] | None = None,
+        arms: OfferLike | None = None,
         preference: Mapping[str, float] | None = None,
         k: int = 1,
         key: str | None = None,
     ) -> DecisionMade:
         """Decide for one user, and return the event to be recorded."""
+        given = self._given(arms) if arms is not None and isinstance(arms, Mapping) else None
         check_user(user)
         store = self._store
         sums, stated = store.user_row(user)
@@ -118,20 +135,21 @@ class Decider:
                     self._blanks[ranked] = room
             out, picks = room
             own = sums if self.prior.foretold is None else self._complete(user, sums, table)
+            scores = None if given is None else self._known_scores(given, offered or (), len(offer))
             with store.lock:
-                self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics)
+                self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
             row = tuple(out[0].tolist())
             if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
                 own = sums if self.prior.foretold is None else self._complete(user, sums, table)
                 with store.lock:
-                    self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics)
+                    self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
                 row = tuple(out[0].tolist())
             if plan.shared:
                 self.watch.note(user, sums.item(ROUNDS), row[-2], row[-1])
             self.watch.look(table)
             ids = table.ids
             chosen = (ids[picks.item(0)],) if ranked == 1 else tuple(ids[i] for i in picks[0].tolist())
-        return self._event(user, chosen, row, plan, ids, offered, k, preference, key)
+        return self._event(user, chosen, row, plan, ids, offered, k, preference, key, given)
 
     def check(self, request: Request) -> None:
         """Raise `InputError` for a request that no arms could make right."""
@@ -144,6 +162,8 @@ class Decider:
                 check_text(arm, "an arm", "arms")
         if request.preference is not None:
             weights_in(request.preference, self.names)
+        if isinstance(request.arms, Mapping):
+            self._given(request.arms)
 
     def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         """Decide for many, with one compiled call for each policy and k among them."""
@@ -151,6 +171,7 @@ class Decider:
             check_user(one.user)
         sums, stated = self._store.user_rows([one.user for one in requests])
         preferences = [one.preference for one in requests]
+        given = [self._given(one.arms) if isinstance(one.arms, Mapping) else None for one in requests]
         known = np.empty((len(requests), len(self.names)))
         for n, preference in enumerate(preferences):
             known[n] = np.nan if preference is None else weights_in(preference, self.names)
@@ -166,9 +187,14 @@ class Decider:
                 out, picks = blank(len(members), len(self.names), k)
                 rows = [offers[n][1] for n in members]
                 users = [requests[n].user for n in members]
-                given = sums[members], stated[members], known[members]
+                own = sums[members], stated[members], known[members]
+                scores = None
+                if any(given[n] for n in members):
+                    scores = [
+                        self._known_scores(given[n] or {}, offers[n][0] or (), len(offers[n][1])) for n in members
+                    ]
                 for _ in range(2):
-                    self._choose_group(plan, out, picks, rows, users, given, table)
+                    self._choose_group(plan, out, picks, rows, users, own, table, scores)
                     if not (plan.shared and self.prior.renew(float(out[0, SEEN]), self._use)):
                         break
                 for n, row, picked in zip(members, out.tolist(), picks.tolist(), strict=True):
@@ -186,6 +212,7 @@ class Decider:
                         one.k,
                         one.preference,
                         one.key,
+                        given[n],
                     )
         return [events[n] for n in range(len(requests))]
 
@@ -196,15 +223,16 @@ class Decider:
         picks: Ints,
         rows: Sequence[Ints],
         users: Sequence[str],
-        given: tuple[Floats, Floats, Floats],
+        own: tuple[Floats, Floats, Floats],
         table: Arms,
+        scores: Sequence[Floats] | None,
     ) -> None:
-        """Decide by one policy for these users, each among the arms of a row; given: sums, stated and known."""
+        """Decide by one policy for these users, each among the arms of a row; own: sums, stated and known."""
         # What arms are worth beyond their scores differs from user to user: then one goes after another.
         step = len(users) if self.prior.foretold is None else 1
         for first in range(0, len(users), step):
             part = slice(first, first + step)
-            sums, stated, known = (one[part] for one in given)
+            sums, stated, known = (one[part] for one in own)
             if self.prior.foretold is not None:
                 sums = self._complete(users[first], sums, table)
             starts = np.zeros(len(sums) + 1, dtype=np.int64)
@@ -220,6 +248,7 @@ class Decider:
                     stated,
                     known,
                     table.statistics,
+                    None if scores is None else np.concatenate(scores[part]),
                 )
 
     def completed(self, user: str) -> UserStatistics:
@@ -262,20 +291,36 @@ class Decider:
         k: int,
         preference: Mapping[str, float] | None,
         key: str | None,
+        given: Mapping[str, Mapping[str, float]] | None,
     ) -> DecisionMade:
+        decision, now = new_id(), self._clock()
+        self.under_way.begin(decision, chosen[0], now)
         return DecisionMade(
-            new_id(),
+            decision,
             user,
             chosen,
             row[PROPENSITY],
             plan.label,
-            self._clock(),
+            now,
             offered,
             k,
             preference,
             key,
             details(row, chosen[0], ids, len(self.names)),
+            given,
         )
+
+    def _given(self, arms: Mapping[str, Any]) -> dict[str, dict[str, float]] | None:
+        """Return the scores that come with an offer, None where there are none."""
+        return given_scores(arms, self._objectives) or None
+
+    def _known_scores(self, given: Mapping[str, Mapping[str, float]], offer: Sequence[str], arms: int) -> Floats:
+        """Return those scores as a kernel reads them: a row for each arm, NaN for what is not known."""
+        scores = np.full((arms, len(self.names)), np.nan)
+        for j, arm in enumerate(offer):
+            for name, value in given.get(arm, {}).items():
+                scores[j, self.names.index(name)] = self._objectives[name].normalised(value)
+        return scores
 
     def _use(self, prior: Population) -> None:
         with self._lock:
@@ -313,11 +358,12 @@ class Decider:
         if self._table is None or table.version != self._table.version:
             self._chooser.take(len(table.ids))
             self._foretell()
+            self.under_way.attach(self._chooser.under_way, table.rows)
             self._forget_offers()
         self._table = table
         return table
 
-    def _offer(self, table: Arms, arms: Sequence[str] | None) -> Offer:
+    def _offer(self, table: Arms, arms: OfferLike | None) -> Offer:
         """Return an offer; all active arms where none is given."""
         ids = None if arms is None else checked(arms)
         offer = self._offers.get(ids)
@@ -358,9 +404,26 @@ def _plans(policy: str | Policy, objectives: int, draws: int) -> tuple[ReadyPoli
     return plan, plan, plan
 
 
-def checked(arms: Sequence[str]) -> tuple[str, ...]:
+def check_limits(at_most: Any, within: Any) -> float:
+    """Raise `InputError` unless exploring may be limited so; return how much worse an explored arm may look."""
+    if not (is_number(at_most) and 0 <= at_most <= 1):
+        raise InputError(
+            f"expected explore_at_most to be a share of decisions, from 0 to 1, got {at_most!r:.80}", "explore_at_most"
+        )
+    if within is None:
+        return math.inf
+    if not (is_number(within) and within >= 0):
+        raise InputError(
+            "expected explore_within to be a share of what the best known arm is worth, such as 0.2, or none, got "
+            f"{within!r:.80}",
+            "explore_within",
+        )
+    return float(within)
+
+
+def checked(arms: OfferLike) -> tuple[str, ...]:
     """Return an offer, or raise `InputError` if it could not be one whatever arms there are."""
-    given: Any = arms  # callers may not have been type-checked
+    given: Any = list(arms) if isinstance(arms, Mapping) else arms  # callers may not have been type-checked
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(arm, str) for arm in given):
         raise InputError(f"expected the arms on offer as a list of ids, got {given!r:.80}", "arms")
     if not given:

@@ -14,11 +14,12 @@ from pamo.priors import (
     NOISE,
     Foretold,
     Population,
+    arms_prior_of,
     empty_population,
-    fit_arms,
     fit_factors,
     fit_offsets,
     foretell_rounds,
+    use_prior,
     whole_rows,
 )
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
@@ -86,7 +87,7 @@ class Prior:
         """Fit users' prior and what stands in for missing scores by turns: each is estimated given the other."""
         before = self.foretold or Foretold.blank(0, arms.objectives)
         foretold = before.grown(len(arms.rows))  # so that hidden factors go on from where they were
-        fit_arms(foretold, arms)
+        use_prior(foretold, arms_prior_of(arms), arms)
         factors = bool(foretold.hidden.any())
         population, read = self.population, read_ridge(sums, self._estimate, self.population)
         for sweep in range(FACTOR_SWEEPS if factors else SWEEPS):

@@ -22,6 +22,7 @@ import numpy as np
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, dimensions, inlined, kernel
+from pamo.priors.arms import ArmsPrior
 from pamo.priors.user import PAPER, Population
 from pamo.priors.user import PLAIN as PLAIN_WEIGHT
 from pamo.reading import PREFERENCE, inverse_at, noise_at
@@ -47,8 +48,6 @@ FEWEST_PULLS = 20.0
 """Pulls of all arms from which on that can be told."""
 FIRST_MEAN, FIRST_VARIANCE, FIRST_NOISE = 0.5, 0.05, 0.02
 """What is assumed of scores, on their scale from 0 to 1: the mean and the variance of arms, and the variance within."""
-PRIOR_ARMS = 2.0
-"""How many arms', or degrees of freedom's, worth these count."""
 LEAST_NOISE = 1e-5
 """Variance of an overall score below which a scale of 0 to 1 is not kept."""
 GATE, FEWEST_PAIRS, FEWEST_ARMS, NOISE_PAIRS = 3.0, 20.0, 10.0, 5.0
@@ -100,6 +99,7 @@ class Foretold(NamedTuple):
             own[: len(old)] = old[:arms]
         for own, old in zip(new[3:], self[3:], strict=True):
             own[:] = old
+        start_factors(new, (np.arange(arms) >= len(self.means))[:, None] & (self.hidden > 0.0))
         return new
 
     @property
@@ -239,31 +239,16 @@ def foretell_rounds(
 # ---- what is foretold
 
 
-def fit_arms(foretold: Foretold, arms: ArmStatistics) -> None:
-    """Fit what arms have in common, by objective: their mean, how much they differ, and how much scores vary within."""
-    count, total, square = arms.objective_count, arms.objective_sum, arms.objective_square
-    objectives = arms.objectives
-    seen = count > 0.0
-    mean = total / np.maximum(count, 1.0)
-    scatter, freedom = np.where(seen, square - count * mean**2, 0.0).sum(0), np.maximum(count - 1.0, 0.0).sum(0)
-    foretold.within[:] = (np.maximum(scatter, 0.0) + PRIOR_ARMS * FIRST_NOISE) / (freedom + PRIOR_ARMS)
-    pulls = float(arms.all_pulls.sum())
-    foretold.hidden[:] = (count.sum(0) < RARE * pulls) & (pulls >= FEWEST_PULLS)
-    between = np.full(objectives, FIRST_VARIANCE)
-    level = np.full(objectives, FIRST_MEAN)
-    error = np.where(seen, foretold.within / np.maximum(count, 1.0), np.inf)
-    for _ in range(5):  # moments, each given the other
-        share = np.where(seen, 1.0 / (between + error), 0.0)
-        first = 0.5 * PRIOR_ARMS / between
-        level = ((share * mean).sum(0) + first * FIRST_MEAN) / (share.sum(0) + first)
-        shrunk = np.where(seen, between / (between + error), 0.0)
-        moments = np.where(seen, (shrunk * (mean - level)) ** 2 + between * (1.0 - shrunk), 0.0).sum(0)
-        between = np.maximum((moments + PRIOR_ARMS * FIRST_VARIANCE) / (seen.sum(0) + PRIOR_ARMS), 1e-4)
-    foretold.between[:], foretold.level[:] = between, level
+def use_prior(foretold: Foretold, prior: ArmsPrior, arms: ArmStatistics) -> None:
+    """Take what arms have in common into what is foretold, and see which objectives are hidden."""
+    pulls, seen, before = float(arms.all_pulls.sum()), arms.objective_count > 0.0, foretold.hidden > 0.0
+    foretold.hidden[:] = (arms.objective_count.sum(axis=0) < RARE * pulls) & (pulls >= FEWEST_PULLS)
+    foretold.within[:], foretold.between[:] = prior.within, prior.between
+    foretold.level[:] = prior.mean.mean(axis=0)
     latent = ~seen & (foretold.hidden > 0.0)
-    foretold.means[~seen & ~latent] = np.broadcast_to(level, mean.shape)[~seen & ~latent]
-    if latent.any():
-        start_factors(foretold, latent & (foretold.means == FIRST_MEAN))
+    foretold.means[~latent] = prior.mean[~latent]
+    foretold.between[foretold.hidden > 0.0] = FIRST_VARIANCE
+    start_factors(foretold, latent & ~before)
 
 
 def start_factors(foretold: Foretold, where: Any) -> None:

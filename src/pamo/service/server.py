@@ -38,9 +38,12 @@ def open_engine(settings: Settings) -> Engine:
         engine = Engine(
             policy=settings.policy,
             store=store,
+            features=settings.features,
             seed=settings.seed,
             accept_new_arms=settings.accept_new_arms,
             max_new_arms=settings.max_new_arms,
+            explore_at_most=settings.explore_at_most,
+            explore_within=settings.explore_within,
         )
         known = {arm.id: arm for arm in engine.arms()}
         for arm, name in settings.named_arms.items():

@@ -8,20 +8,25 @@ million users with five objectives take about half a gigabyte.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
+from pamo.contract.events import scores_of, with_scores
+from pamo.contract.features import FeatureValue
 from pamo.rows import (
+    PAIR_COUNT,
     ROUNDS,
     arm_width,
     counts_at,
     observe_arm,
+    observe_arms,
     observe_pair,
     observe_user,
+    observe_users,
     pair_width,
     pulls_at,
     state,
@@ -34,8 +39,11 @@ from pamo.store.base import (
     ArmChanged,
     ArmRetired,
     Arms,
+    ArmState,
     DecisionMade,
     Event,
+    Feature,
+    FeaturesDeclared,
     FeedbackGiven,
     Setup,
     TasteChanged,
@@ -81,13 +89,17 @@ def _find(lines: Floats, line: int, arm: int) -> int:
 
 @kernel
 def _walk(lines: Floats, line: int, arms: Ints, rows: Floats) -> int:
-    """Copy the lines that are linked from this one on, as far as there is room; return how many there are."""
+    """Copy the lines that are linked from this one on, as far as there is room; return how many there are.
+
+    A pair whose rounds have all been completed by later parts is not there any more.
+    """
     count = 0
     while line >= 0:
-        if count < len(arms):
-            arms[count] = int(lines[line, ARM])
-            rows[count] = lines[line, SUMS:]
-        count += 1
+        if lines[line, SUMS + PAIR_COUNT] != 0.0:
+            if count < len(arms):
+                arms[count] = int(lines[line, ARM])
+                rows[count] = lines[line, SUMS:]
+            count += 1
         line = int(lines[line, NEXT])
     return count
 
@@ -128,12 +140,12 @@ class Rows:
         self.count = 0
         self.chunks: list[Floats] = []
 
-    def add(self) -> int:
-        """Return the number of a new row."""
-        if self.count == len(self.chunks) * CHUNK:
+    def add(self, count: int = 1) -> int:
+        """Return the number of the first of so many new rows."""
+        self.count += count
+        while self.count > len(self.chunks) * CHUNK:
             self.chunks.append(np.zeros((CHUNK, self.width)))  # takes memory only as rows are used
-        self.count += 1
-        return self.count - 1
+        return self.count - count
 
     def extend(self, rows: Floats) -> None:
         """Add rows with these numbers in them."""
@@ -239,11 +251,13 @@ class Fold:
         self.sequence = 0
         self.decisions = 0
         self.feedbacks = 0
-        self.arm_states: dict[str, tuple[str, bool]] = {}
-        """From an arm's id to its name and whether it is active, in the order of the rows."""
+        self.features: dict[str, Feature] = {}
+        self.arm_states: dict[str, ArmState] = {}
+        """From an arm's id to how it stands, in the order of the rows."""
         self.arm_rows: dict[str, int] = {}
         self._arm_names: list[str] = []
         self._arm_active = bytearray()
+        self._arm_features: list[Mapping[str, FeatureValue]] = []
         self.block = np.zeros((8, arm_width(self.objectives)))
         self.user_names = Names()
         self.user_sums = Rows(user_width(self.objectives))
@@ -264,10 +278,12 @@ class Fold:
             self.decisions += 1
         elif isinstance(event, ArmAdded):
             self._arm_row(event.arm)
-            self._set_arm(event.arm, event.name, True)
+            self._set_arm(event.arm, self.arm_states[event.arm].after(event))
         elif isinstance(event, ArmRetired):
             self._arm_row(event.arm)
-            self._set_arm(event.arm, self.arm_states[event.arm][0], False)
+            self._set_arm(event.arm, self.arm_states[event.arm]._replace(active=False))
+        elif isinstance(event, FeaturesDeclared):
+            self.features.update((one.name, one) for one in event.features)
         elif isinstance(event, UserErased) and event.user is not None:
             self.erase(event.user)
         elif isinstance(event, TasteChanged):
@@ -297,6 +313,7 @@ class Fold:
                 self.arm_rows.copy(),
                 ArmStatistics(rows=self.block[: len(self.arm_rows)]),
                 new_version(),
+                tuple(self._arm_features),
             )
         return self._table
 
@@ -334,29 +351,68 @@ class Fold:
         return self.pairs.of([self.user_names.find(user) for user in ids])
 
     def _observe(self, event: FeedbackGiven) -> None:
-        self.feedbacks += 1
+        if event.part == 1:
+            self.feedbacks += 1
         assert event.arm is not None  # the store filled it in
         arm = self.arm_rows.get(event.arm, ABSENT)
         if arm == ABSENT:
             arm = self._arm_row(event.arm)
-        values = self.scales.values(event)
-        if event.user is None:  # erased: the arm learns, and nobody else
-            _observe(values, 1.0, self.block, arm, self._nobody, ABSENT)
-            return
-        user = self.user_names.find(event.user)
-        if user == ABSENT:
-            user = self.user_names.add(event.user)
-            self.user_sums.add()
-            self.stated_rows.append(ABSENT)
-            self.pairs.heads.append(ABSENT)
-        if _observe(values, 1.0, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF):
-            line = self.pairs.add(user, arm)
-            _observe_pair(values, 1.0, self.pairs.lines, line)
-        if event.preference is not None:
+        user = ABSENT  # of one who was erased: the arm learns, and nobody else
+        if event.user is not None:
+            user = self.user_names.find(event.user)
+            if user == ABSENT:
+                user = self.user_names.add(event.user)
+                self._give_rows(1)
+        if event.before is None:
+            values = self.scales.values(event)
+            self._add(values, 1.0, arm, user)
+        else:  # all parts so far take the place of those before this one
+            self._add(self.scales.values(with_scores(event, event.before)), -1.0, arm, user)
+            values = self.scales.values(with_scores(event, {**event.before, **scores_of(event)}))
+            self._add(values, 1.0, arm, user)
+        if user >= 0 and event.preference is not None:
             stated = self.stated_rows[user]
             if stated == ABSENT:
                 stated = self.stated_rows[user] = self.stated_sums.add()
             _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF)
+
+    def observe_many(self, arms: Sequence[str], users: Sequence[str | None], scores: Floats) -> None:
+        """Add feedbacks in order, each with all its scores as they came, the overall score last, and nothing else."""
+        self.feedbacks += len(arms)
+        values, known = self.scales.normalised(scores), self.arm_rows
+        places = np.fromiter((known[arm] if arm in known else self._arm_row(arm) for arm in arms), np.int64, len(arms))
+        rows = self._rows_of(users)
+        observe_arms(self.block, places, values)
+        nothing = np.full((len(rows), self.objectives), np.nan)
+        for number in np.unique(rows[rows >= 0] // CHUNK).tolist():
+            mine = np.flatnonzero(rows // CHUNK == number)
+            chunk = self.user_sums.chunks[number]
+            observe_users(chunk, self._no_stated, rows[mine] % CHUNK, values[mine], nothing)
+
+    def _rows_of(self, users: Sequence[str | None]) -> Ints:
+        """Return the rows of users, who get one where they have none; nobody has row −1."""
+        names = ["" if user is None else user for user in users]
+        rows = self.user_names.find_many(names)
+        if new := dict.fromkeys(user for user, row in zip(users, rows.tolist(), strict=True) if row < 0 and user):
+            self.user_names.add_many(list(new))
+            self._give_rows(len(new))
+            rows = self.user_names.find_many(names)
+        rows[[user is None for user in users]] = ABSENT
+        return rows
+
+    def _give_rows(self, count: int) -> None:
+        """Give so many new users rows of zeros."""
+        self.user_sums.add(count)
+        self.stated_rows.extend([ABSENT] * count)
+        self.pairs.heads.extend([ABSENT] * count)
+
+    def _add(self, values: Floats, weight: float, arm: int, user: int) -> None:
+        """Add what was said of an arm to its row, to the user's and, where it is incomplete, to that of the pair."""
+        if user < 0:
+            _observe(values, weight, self.block, arm, self._nobody, ABSENT)
+        elif _observe(values, weight, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF):
+            line = self.pairs.add(user, arm)
+            _observe_pair(values, weight, self.pairs.lines, line)
 
     def _change_taste(self, event: TasteChanged) -> None:
         """Put the rounds that are kept in the place of all that was learned of a user; the number of rounds stays."""
@@ -394,16 +450,17 @@ class Fold:
         row = self.arm_rows.get(arm)
         if row is None:
             row = self.arm_rows[arm] = len(self.arm_rows)
-            self._set_arm(arm, arm, False)
+            self._set_arm(arm, ArmState(arm, False))
             if row == len(self.block):
                 self.block = np.concatenate([self.block, np.zeros_like(self.block)])
         return row
 
-    def _set_arm(self, arm: str, name: str, active: bool) -> None:
-        self.arm_states[arm] = (name, active)
+    def _set_arm(self, arm: str, state: ArmState) -> None:
+        self.arm_states[arm] = state
         row = self.arm_rows[arm]
-        self._arm_names[row : row + 1] = [name]
-        self._arm_active[row : row + 1] = bytes([active])
+        self._arm_names[row : row + 1] = [state.name]
+        self._arm_active[row : row + 1] = bytes([state.active])
+        self._arm_features[row : row + 1] = [state.features]
         self._table = None
 
     def restore_user(self, user: str, sums: Floats, stated: Floats | None) -> None:
@@ -415,9 +472,9 @@ class Fold:
         if stated is not None:
             self.stated_sums.extend(stated[None])
 
-    def restore_arms(self, states: Iterable[tuple[str, str, bool]], sums: Floats) -> None:
-        """Take over arms with their names and states, and their rows."""
-        for arm, name, active in states:
+    def restore_arms(self, states: Iterable[Sequence[Any]], sums: Floats) -> None:
+        """Take over arms with their names, states and features, and their rows."""
+        for arm, *known in states:
             self.arm_rows[arm] = len(self.arm_rows)
-            self._set_arm(arm, name, active)
+            self._set_arm(arm, ArmState(*known))
         self.block = np.concatenate([sums, np.zeros((max(len(sums), 8), sums.shape[1]))])

@@ -16,20 +16,23 @@ from pamo.store.base import (
     ArmState,
     DecisionMade,
     Event,
+    Feature,
+    FeaturesDeclared,
     FeedbackGiven,
     Outcome,
     Receipt,
     TasteChanged,
     UserErased,
 )
-from pamo.store.rules import Entry, completed, judge_arm, judge_change, judge_decision, judge_feedback
+from pamo.store.rules import Entry, judge_arm, judge_change, judge_decision, judge_feedback
 from pamo.store.scales import Scales
 
 
 class Ledger:
     """Decisions by id and by key, and the arms' states.
 
-    arms: as the journal has them; they may be many, and are not copied. changed: where changes to them go.
+    arms: as the journal has them; they may be many, and are not copied. features: those that are declared. changed:
+    where changes to arms go.
     """
 
     def __init__(
@@ -37,11 +40,13 @@ class Ledger:
         scales: Scales,
         expires_after: float,
         arms: Mapping[str, ArmState],
+        features: Mapping[str, Feature],
         changed: dict[str, ArmState] | None = None,
     ) -> None:
         self.entries: dict[str, Entry] = {}
         self.keys: dict[str, Entry] = {}
-        self.arms = arms
+        self.arms, self.features = arms, features
+        self._new: dict[str, Feature] = {}
         self.changed: dict[str, ArmState] = {} if changed is None else changed
         self._scales = scales
         self._expires_after = expires_after
@@ -56,13 +61,13 @@ class Ledger:
                     self.keys[event.key] = entry
             elif isinstance(event, FeedbackGiven | TasteChanged):
                 feedbacks.append((sequence, event))
-        for sequence, feedback in feedbacks:
+        for sequence, feedback in sorted(feedbacks, key=lambda one: getattr(one[1], "part", 0)):
             if feedback.decision in self.entries:  # a decision may be missing where damage was adopted
                 entry = self.entries[feedback.decision]
                 if isinstance(feedback, TasteChanged):
                     entry.changed = sequence
                 else:
-                    entry.feedback, entry.feedback_sequence = feedback, sequence
+                    entry.parts.append((sequence, feedback))
 
     def judge(self, events: Iterable[Event], first: int, step: int = 1) -> tuple[list[Receipt], list[Event]]:
         """Judge events in order; return the receipts, and what to write under the numbers first, first + step, …"""
@@ -82,15 +87,16 @@ class Ledger:
         """Judge an event; return its receipt and, if it is to be recorded under that sequence number, what to write."""
         if type(event) is FeedbackGiven:
             entry = self.entries.get(event.decision)
-            receipt = judge_feedback(event, entry, self._expires_after)
-            if receipt is None:
+            judged = judge_feedback(event, entry, self._expires_after)
+            if type(judged) is FeedbackGiven:
                 assert entry is not None  # otherwise it was judged unknown
-                whole = completed(event, entry.decision)
-                entry.feedback, entry.feedback_sequence = whole, sequence
-                return Receipt(Outcome.RECORDED, sequence, self._scales.learned(whole), entry.decision), whole
-            if receipt.outcome is Outcome.DUPLICATE and entry is not None and entry.feedback is not None:
-                receipt.learned = self._scales.learned(entry.feedback)
-            return receipt, None
+                entry.parts.append((sequence, judged))
+                learned = self._scales.learned(entry.whole(judged.arm or ""))
+                return Receipt(Outcome.RECORDED, sequence, learned, entry.decision), judged
+            assert isinstance(judged, Receipt)
+            if judged.outcome is Outcome.DUPLICATE and entry is not None:
+                judged.learned = self._scales.learned(entry.whole(event.arm or entry.decision.arms[0]))
+            return judged, None
         if type(event) is DecisionMade:
             same_key = self.keys.get(event.key) if event.key is not None else None
             # A mapping tells what it holds five times as fast as a method of ours.
@@ -103,14 +109,14 @@ class Ledger:
                 self.keys[event.key] = entry
             return Receipt(Outcome.RECORDED, sequence, decision=event), event
         if isinstance(event, ArmAdded | ArmRetired):
-            name, active = self.changed.get(event.arm) or self.arms.get(event.arm) or (None, False)
-            receipt = judge_arm(event, name, active)
+            state = self.changed.get(event.arm) or self.arms.get(event.arm)
+            receipt = judge_arm(event, state)
             if receipt is not None:
                 return receipt, None
-            if isinstance(event, ArmAdded):
-                self.changed[event.arm] = (event.name, True)
-            else:
-                self.changed[event.arm] = (name or event.arm, False)
+            state = state or ArmState(event.arm, False)
+            self.changed[event.arm] = (
+                state.after(event) if isinstance(event, ArmAdded) else state._replace(active=False)
+            )
             return Receipt(Outcome.RECORDED, sequence), event
         if isinstance(event, TasteChanged):
             entry = self.entries.get(event.decision)
@@ -123,6 +129,12 @@ class Ledger:
             if event.arm not in self:
                 return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}"), None
             return Receipt(Outcome.RECORDED, sequence), event
+        if isinstance(event, FeaturesDeclared):
+            new = tuple(one for one in event.features if one.name not in self.features and one.name not in self._new)
+            if not new:
+                return Receipt(Outcome.DUPLICATE), None
+            self._new.update((one.name, one) for one in new)
+            return Receipt(Outcome.RECORDED, sequence), FeaturesDeclared(new, event.at)
         return Receipt(Outcome.DUPLICATE, 1), None  # the setup, which was checked to be this journal's
 
 

@@ -49,7 +49,7 @@ class MemoryStore(FoldedStore):
     def __init__(self, setup: Setup, *, expires_after: float = EXPIRES_AFTER) -> None:
         self.setup = plain_setup(setup)
         self.lock = threading.RLock()
-        self._checker = Checker(self.setup)
+        self._checker = Checker(self.setup, lambda: self.features)
         self._expires_after = expires_after
         self._closed = False
         self._start()
@@ -67,7 +67,7 @@ class MemoryStore(FoldedStore):
         self._places: dict[str, list[int]] = {}  # of each user's events in the journal
         self._fold = Fold(self.setup)
         arms: dict[str, ArmState] = {}
-        self._ledger = Ledger(self._fold.scales, self._expires_after, arms, changed=arms)
+        self._ledger = Ledger(self._fold.scales, self._expires_after, arms, self._fold.features, changed=arms)
 
     def _record(self, event: Event) -> None:
         if isinstance(event, _OF_USERS) and event.user is not None:
@@ -112,7 +112,7 @@ class MemoryStore(FoldedStore):
                 self._ledger.entries[new.id].decision = new
                 self._ledger.keys.pop(old.key or "", None)
             elif isinstance(new, FeedbackGiven):
-                self._ledger.entries[new.decision].feedback = new
+                self._ledger.entries[new.decision].parts[new.part - 1] = (place + 1, new)
         self._fold.erase(event.user or "")
         self._record(UserErased(None, event.at))
         return Receipt(Outcome.RECORDED, len(self._journal))
@@ -122,6 +122,11 @@ class MemoryStore(FoldedStore):
         with self.lock:
             journal = self._journal[after:]
         yield from enumerate(journal, start=after + 1)
+
+    def tail(self, count: int) -> list[Event]:
+        """Return the last events."""
+        with self.lock:
+            return self._journal[-count:]
 
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield a user's decisions and feedback."""
@@ -139,10 +144,10 @@ class MemoryStore(FoldedStore):
         entry = self._ledger.keys.get(key)
         return None if entry is None else entry.decision
 
-    def feedback(self, decision_id: str) -> FeedbackGiven | None:
-        """Return the feedback to a decision."""
+    def parts(self, decision_id: str) -> tuple[FeedbackGiven, ...]:
+        """Return the parts of the feedback to a decision."""
         entry = self._ledger.entries.get(decision_id)
-        return None if entry is None else entry.feedback
+        return () if entry is None else tuple(part for _, part in entry.parts)
 
     def trouble(self) -> str | None:
         """Return whether the store is closed."""
@@ -158,6 +163,7 @@ class MemoryStore(FoldedStore):
             for sequence, event in enumerate(self._journal, start=1):
                 fold.apply(event, sequence)
             self._fold = fold
+            self._ledger.features = fold.features
 
     def load(self, events: Iterable[tuple[int, Event]]) -> int:
         """Take over another journal."""

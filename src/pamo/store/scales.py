@@ -21,6 +21,8 @@ class Scales:
             for place, objective in enumerate((*setup.objectives, setup.overall))
         }
         self._overall = setup.overall
+        _, lows, spans, turned = zip(*self._scales.values(), strict=True)
+        self._lows, self._spans, self._turned = np.array(lows), np.array(spans), np.array(turned)
         self._weights = {name: len(self.names) + 1 + place for place, name in enumerate(self.names)}
         self._learned: dict[tuple[tuple[str, ...], bool, bool, bool], tuple[str, ...]] = {}
         # Filled and handed to a kernel again and again: to fill a view is five times as fast as to build an array.
@@ -44,6 +46,12 @@ class Scales:
             for name, value in event.preference.items():
                 view[self._weights[name]] = value
         return self._values
+
+    def normalised(self, scores: Floats) -> Floats:
+        """Return rows of (r₁ … r_D, g), given as they came, as `values` would."""
+        shares: Floats = (scores - self._lows) / self._spans
+        shares[:, self._turned] = 1.0 - shares[:, self._turned]
+        return shares
 
     def sums(self, name: str, count: float, total: float, squares: float) -> tuple[float, float, float]:
         """Return how many scores of an objective there are, their sum and squares, normalised from raw ones."""

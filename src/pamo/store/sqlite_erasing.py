@@ -133,8 +133,8 @@ class SqliteErasing(SqliteWriting):
             return
         for name, entry in entries.items():
             if entry.decision.user == erasing.user and entry.sequence <= erasing.mark:
-                given = None if entry.feedback is None else redacted(entry.feedback)
-                entries[name] = Entry(redacted(entry.decision), entry.sequence, given, entry.feedback_sequence)  # type: ignore[arg-type]
+                parts = [(sequence, redacted(part)) for sequence, part in entry.parts]
+                entries[name] = Entry(redacted(entry.decision), entry.sequence, parts)  # type: ignore[arg-type]
 
     def _empty_log(self) -> bool:
         """Empty the log once nobody is being erased: what is written for that would fill it again."""

@@ -19,14 +19,17 @@ from pamo.errors import DamagedError, StoreError
 from pamo.store import snapshot as snapshots
 from pamo.store.base import CLOSED, Event, Setup
 from pamo.store.checksums import Chain, hidden, is_whole
-from pamo.store.encoding import DECISION, decode
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
+from pamo.store.folding import Folding
 from pamo.store.sql import Questions, SqlStore
 from pamo.store.sqlite_file import SNAPSHOT, apsw, lost_tail, sentences, with_ending
 
 APPLICATION = 0x50414D4F  # "PAMO": SQLite's files say whose they are
 FORMAT = 2
+
+FOLDED_AT_A_TIME = 5000
+"""Events that a start reads, checks and adds together."""
 
 ADVICE = (
     "keep a copy of the files; bring back a backup by `pamo store restore`, or go on with what is left by "
@@ -105,16 +108,11 @@ class SqliteJournal(FoldedStore, SqlStore):
     def _restore(self, kept: snapshots.Snapshot | None) -> Fold:
         """Return the fold of the whole journal: the snapshot's and the events after it, each of which is checked."""
         fold, before, _ = kept or snapshots.Snapshot(Fold(self.setup), self._first_link)
-        snapshot_at, chain = fold.sequence, Chain(before)
-        while rows := list(self._write.execute(self._ask.page, (fold.sequence, self._page))):
-            for row in rows:
-                if self._sealed and (wrong := chain.wrong(row)):
-                    raise self._is_damaged(wrong)
-                if row[1] == DECISION:  # of decisions only the number matters to the sums
-                    fold.decisions += 1
-                else:
-                    fold.apply(decode(*row[1:6]), row[0])
-            fold.sequence = rows[-1][0]
+        snapshot_at, chain, folding = fold.sequence, Chain(before), Folding(fold)
+        while rows := list(self._write.execute(self._ask.page, (fold.sequence, FOLDED_AT_A_TIME))):
+            if self._sealed and not chain.holds(rows):
+                raise self._is_damaged(next(filter(None, map(chain.wrong, rows)), "its checksums do not fit"))
+            folding.add(rows)
         self._link, self._snapshot_at = chain.link, snapshot_at
         return fold
 
