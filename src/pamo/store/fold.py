@@ -265,6 +265,7 @@ class Fold:
         """For each user's row the row of the preferences stated, −1 where there is none."""
         self.stated_sums = Rows(stated_width(self.objectives))
         self.pairs = PairRows(pair_width(self.objectives))
+        self._held: dict[int, Floats] | None = None
         self._nobody = np.zeros((0, self.user_sums.width))
         self._no_sums = np.zeros((1, self.user_sums.width))
         self._no_stated = np.zeros((1, self.stated_sums.width))
@@ -297,6 +298,7 @@ class Fold:
         row = self.user_names.find(user)
         if row == ABSENT:
             return
+        self._hold_row(row)
         self.user_names.drop(row)
         self.user_sums.chunks[row // CHUNK][row % CHUNK] = 0.0
         self.stated_rows[row] = ABSENT
@@ -410,7 +412,10 @@ class Fold:
         """Add what was said of an arm to its row, to the user's and, where it is incomplete, to that of the pair."""
         if user < 0:
             _observe(values, weight, self.block, arm, self._nobody, ABSENT)
-        elif _observe(values, weight, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF):
+            return
+        if self._held is not None:
+            self._hold_row(user)
+        if _observe(values, weight, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF):
             line = self.pairs.add(user, arm)
             _observe_pair(values, weight, self.pairs.lines, line)
 
@@ -419,6 +424,7 @@ class Fold:
         user = ABSENT if event.user is None else self.user_names.find(event.user)
         if user == ABSENT:
             return
+        self._hold_row(user)
         chunk, place = self.user_sums.chunks[user >> 16], user & 0xFFFF
         rounds = chunk[place, ROUNDS]
         chunk[place] = 0.0
@@ -444,6 +450,26 @@ class Fold:
             sums[place : place + 2 * objectives + 1 : objectives] = self.scales.sums(name, *kept)
             sums[pulls] = max(sums[pulls], kept[0])
         self.pairs.drop_arm(row)
+
+    def hold(self) -> None:
+        """From now on keep users' rows as they are now, whatever changes, for `as_held`."""
+        self._held = {}
+
+    def let_go(self) -> None:
+        """Keep them no longer."""
+        self._held = None
+
+    def as_held(self, rows: Floats, first: int) -> Floats:
+        """Return a copy of some of the users' rows, from row `first` on, as they were when told to hold them."""
+        copy = rows.copy()
+        for row, before in (self._held or {}).items():
+            if first <= row < first + len(rows):
+                copy[row - first] = before
+        return copy
+
+    def _hold_row(self, user: int) -> None:
+        if self._held is not None and user not in self._held:
+            self._held[user] = self.user_sums.row(user).copy()
 
     def _arm_row(self, arm: str) -> int:
         """Return an arm's row; one that was not added (yet) gets a row, and is not active."""
