@@ -13,7 +13,7 @@ from pamo.store import Store
 SAMPLE = 4096
 """Users that a prior is fitted to, at most: chosen by a hash of their ids, so that every start chooses the same."""
 AT_ONCE = 512
-"""Up to so many users it is fitted at once, in a millisecond or two; with more, beside the caller's work."""
+"""Up to so many users it is fitted at once, in some milliseconds; with more, beside the caller's work."""
 
 
 class Prior:
