@@ -67,7 +67,7 @@ def counts_at(objectives: int) -> int:
 
 @anywhere
 def pulls_at(objectives: int) -> int:
-    """Return the place in an arm's row of all its pulls, whatever was told of them; then, of those with overall scores."""
+    """Return the place in an arm's row of all its pulls, whatever was told of them; then of those with a score."""
     return triangle(objectives + 2) + 1 + 3 * objectives
 
 

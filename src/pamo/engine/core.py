@@ -98,7 +98,17 @@ class Core:
             if not await self._admit(face, [request]):
                 raise
             event = await face.choose(request)
+        if self.decider.watch.due and await self.notice(face):
+            self.decider.under_way.forget(event.id)
+            event = await face.choose(request)
         return self.decided(event, await face.record(event))
+
+    async def notice(self, face: Face) -> bool:
+        """Test and record what may have changed; tell whether anything did."""
+        found = await face.read(self.decider.watch.found, journal=True)
+        if found:
+            await face.record_many(found)
+        return bool(found)
 
     async def decide_many(self, face: Face, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
         """Choose for many users at once: each request a user, or a mapping of what `decide` takes.
@@ -118,6 +128,8 @@ class Core:
                 raise
             others = iter(await self.decide_many(face, rest))
             return [next(others) if known is None else known for known in first]
+        if self.decider.watch.due:
+            await self.notice(face)
         receipts = await face.record_many(events)
         return [self.decided(event, receipt) for event, receipt in zip(events, receipts, strict=True)]
 

@@ -20,7 +20,7 @@ from pamo.contract.answers import (
     Statistics,
     UserExport,
 )
-from pamo.contract.events import DecisionMade, Event, FeedbackGiven, Receipt, Setup
+from pamo.contract.events import DecisionMade, Event, FeedbackGiven, Receipt, Setup, TasteChanged
 from pamo.contract.features import Feature, FeatureLike
 from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_user
@@ -90,6 +90,9 @@ def _decide(
         event = engine._decider.choose(user, arms, preference, k, key)
     except InputError:
         return _whole_decide(engine, user, arms, preference, k, key)  # a repeated request, a new arm, or an error
+    if engine._decider.watch.due and _notice(engine):
+        engine._decider.under_way.forget(event.id)
+        event = engine._decider.choose(user, arms, preference, k, key)
     return engine.core.decided(event, engine.store.append(event))
 
 
@@ -108,6 +111,7 @@ def _short(
 
 
 _whole_decide = _at_once(Core.decide)
+_notice = _at_once(Core.notice)
 
 
 class Engine:
@@ -260,7 +264,7 @@ class Engine:
         """Return what a user cares about, with intervals; for a new user, what users have in common."""
         check_user(user)
         decider = self._decider
-        return preference_of(user, decider.names, self.store.users([user]), decider.estimate, self.population)
+        return preference_of(user, decider.names, decider.completed(user), decider.estimate, self.population)
 
     def explain(self, decision: str | Decision) -> Explanation:
         """Say why an arm was chosen, and which would have been without exploration."""
@@ -307,7 +311,7 @@ class Engine:
         history = [
             {"event": type(event).__name__, **asdict(event)}
             for _, event in self.store.history(user)
-            if isinstance(event, DecisionMade | FeedbackGiven)
+            if isinstance(event, DecisionMade | FeedbackGiven | TasteChanged)
         ]
         return asdict(UserExport(user, self.preference(user), history))
 

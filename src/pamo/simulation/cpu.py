@@ -319,6 +319,8 @@ def spread_for(policy: Policy, objectives: int, *, observed: bool = False) -> Sp
         bias=estimate.bias,
         elasticity=-1.0 if estimate.elasticity is None else float(estimate.elasticity),
         non_negative=estimate.non_negative,
+        levels=estimate.levels,
+        arms=policy.reads_spread,
     )
 
 
