@@ -101,7 +101,7 @@ def _feedback(
 ) -> Feedback:
     core = engine.core
     event = core.given(decision_id, rewards, overall, preference, arm)
-    return core.answered(event.decision, engine.store.append(event))
+    return core.answered(event, engine.store.append(event))
 
 
 def _short(
