@@ -66,6 +66,11 @@ class Prior:
         with self._changing:
             self._users.discard(user)
 
+    def sample(self) -> list[str]:
+        """Return the users of the sample, in the order of their hashes: the first so many are a sample themselves."""
+        with self._changing:
+            return sorted(self._users, key=lambda user: (crc32(user.encode()), user))
+
     def fit(self) -> None:
         """Fit it to the users' sums as they are now."""
         with self._changing:

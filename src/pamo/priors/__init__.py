@@ -17,7 +17,7 @@ The arms' model is in `pamo.priors.arms`.
 """
 
 from pamo.priors.arms import ArmsPrior, arms_prior_of, expect, fit_arms, prepared, room_for_arms, start_arms
-from pamo.priors.foretelling import (
+from pamo.priors.incomplete import (
     Foretold,
     fit_factors,
     fit_offsets,
