@@ -24,7 +24,7 @@ from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.policies import Policy, recommended
 from pamo.policies.registry import parse
-from pamo.priors import Population
+from pamo.priors import ArmsPrior, Population
 from pamo.store import Arms, DecisionMade, Store
 from pamo.streams import POLICY, stream_for
 
@@ -96,6 +96,11 @@ class Decider:
         """The decisions that wait for feedback."""
         self.under_way.replay(store.tail(TAIL))
         self.refit()
+
+    @property
+    def arms_prior(self) -> ArmsPrior:
+        """What arms have in common, as the last decision knew it."""
+        return self._chooser.arms_prior
 
     def refit(self) -> None:
         """Fit what users have in common to their sums as they are now."""
