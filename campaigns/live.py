@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pamo import Engine
 from pamo.arrays import Floats, Ints
@@ -57,8 +58,8 @@ class Shop:
         return Visit(scores, min(max(overall, 0.0), 1.0))
 
     def worth(self, chosen: Ints) -> float:
-        """Return the score of a round in which each guest was given one arm."""
-        values = self.tastes @ self.means.T
+        """Return the score of a round in which each guest, or each of the first, was given one arm."""
+        values = self.tastes[: len(chosen)] @ self.means.T
         mean, best = values.mean(axis=1), values.max(axis=1)
         return float(np.mean((values[np.arange(len(chosen)), chosen] - mean) / (best - mean)))
 
@@ -96,8 +97,13 @@ class Play:
         scores = zip(OBJECTIVES, visit.scores.tolist(), strict=True)
         self.engine.feedback(decision, {name: score for name, score in scores if not np.isnan(score)}, visit.overall)
 
-    def rounds(self, count: int, change: Callable[[Visit], Visit] = lambda visit: visit) -> Iterator[float]:
-        """Have every guest come once a round, and yield each round's score; change: what is told of a visit."""
+    def rounds(
+        self, count: int, change: Callable[[Visit], Visit] = lambda visit: visit, watched: int | None = None
+    ) -> Iterator[float]:
+        """Have every guest come once a round, and yield each round's score.
+
+        change: what is told of a visit. watched: of how many guests, the first ones, the score is; by default of all.
+        """
         guests = range(len(self.shop.tastes))
         for _ in range(count):
             chosen = np.empty(len(guests), dtype=np.int64)
@@ -105,7 +111,7 @@ class Play:
                 decision, arm = self.decide(guest)
                 self.tell(decision, change(self.shop.visit(guest, arm)))
                 chosen[guest] = arm
-            yield self.shop.worth(chosen)
+            yield self.shop.worth(chosen[:watched])
 
     def close(self) -> None:
         """Let the engine go."""
@@ -143,6 +149,19 @@ def catalogue(seed: int) -> dict[str, float]:
     return {"in the end": float(np.mean(scores[-10:])), "on average": float(np.mean(scores))}
 
 
+def incomplete(missing: Callable[[np.random.Generator], npt.NDArray[np.bool_]]) -> Callable[[int], dict[str, float]]:
+    """Return the world of `complete` in which some scores of a visit are not told."""
+
+    def world(seed: int) -> dict[str, float]:
+        play, draws = Play(Shop.of(30, 150, seed), seed), np.random.default_rng([2027, seed])
+        told = lambda visit: visit._replace(scores=np.where(missing(draws), np.nan, visit.scores))  # noqa: E731
+        scores = list(play.rounds(30, told))
+        play.close()
+        return {"in the end": float(np.mean(scores[-5:])), "on average": float(np.mean(scores))}
+
+    return world
+
+
 def featured(explained: float) -> Callable[[int], dict[str, float]]:
     """Return the catalogue with ten features of each arm that explain this share of the variance of means."""
 
@@ -161,8 +180,41 @@ def featured(explained: float) -> Callable[[int], dict[str, float]]:
     return world
 
 
+def tastes_change(seed: int) -> dict[str, float]:
+    """Half the guests care about other things after sixty visits; the score is theirs."""
+    shop = Shop.of(30, 150, seed)
+    play, half = Play(shop, seed), len(shop.tastes) // 2
+    list(play.rounds(60))
+    shop.tastes[:half] = new_tastes(shop.draws, half)
+    scores = list(play.rounds(40, watched=half))
+    play.close()
+    return {"35 to 40 visits later": float(np.mean(scores[-5:])), "1 to 10 visits later": float(np.mean(scores[:10]))}
+
+
+def arms_change(seed: int) -> dict[str, float]:
+    """Half the arms are others after sixty visits."""
+    shop = Shop.of(30, 150, seed)
+    play = Play(shop, seed)
+    list(play.rounds(60))
+    shop.means[::2] = new_means(shop.draws, len(shop.means[::2]))
+    scores = list(play.rounds(40))
+    play.close()
+    return {"31 to 40 visits later": float(np.mean(scores[-10:])), "1 to 10 visits later": float(np.mean(scores[:10]))}
+
+
 WORLDS: dict[str, tuple[Callable[[int], dict[str, float]], dict[str, tuple[float, float]]]] = {
     "complete": (complete, {"in the end": (0.94, 2.0), "on average": (0.845, 2.0)}),
+    "one-missing": (
+        incomplete(lambda draws: np.arange(len(OBJECTIVES)) == 3),
+        {"in the end": (0.80, 2.0), "on average": (0.775, 2.0)},
+    ),
+    "half-missing": (
+        incomplete(lambda draws: draws.random(len(OBJECTIVES)) < 0.5),
+        {"in the end": (0.91, 2.0), "on average": (0.815, 2.0)},
+    ),
+    "overall-only": (incomplete(lambda draws: np.ones(len(OBJECTIVES), dtype=bool)), {"in the end": (0.65, 2.0)}),
+    "tastes-change": (tastes_change, {"35 to 40 visits later": (0.87, 2.0)}),
+    "arms-change": (arms_change, {"31 to 40 visits later": (0.93, 2.0)}),
     "new-arm": (
         new_arm,
         {"its share unrated": (0.0, 0.05), "then rounds 1-3": (0.93, 2.0), "rounds 8-10": (0.95, 2.0)},

@@ -114,7 +114,43 @@ class UserErased:
     at: float
 
 
-Event = Setup | FeaturesDeclared | ArmAdded | ArmRetired | DecisionMade | FeedbackGiven | UserErased
+@dataclass(slots=True)
+class TasteChanged:
+    """A user was found to care about other things than before: what was learned of the user until then counts no more.
+
+    decision: the first that is counted to the new taste. kept: what is known since, the arm, the raw scores and the
+    overall score of each round. user: None once the user was erased, and kept is then empty.
+    """
+
+    decision: str
+    user: str | None
+    at: float
+    kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
+
+
+@dataclass(slots=True)
+class ArmChanged:
+    """An arm was found to be another than before: what was learned of these objectives until then counts no more.
+
+    kept: by objective what is known since: how many raw scores, their sum, and the sum of their squares.
+    """
+
+    arm: str
+    at: float
+    kept: Mapping[str, tuple[float, float, float]]
+
+
+Event = (
+    Setup
+    | FeaturesDeclared
+    | ArmAdded
+    | ArmRetired
+    | ArmChanged
+    | DecisionMade
+    | FeedbackGiven
+    | UserErased
+    | TasteChanged
+)
 
 
 class Outcome(StrEnum):

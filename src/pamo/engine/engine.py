@@ -20,7 +20,7 @@ from pamo.contract.answers import (
     Statistics,
     UserExport,
 )
-from pamo.contract.events import DecisionMade, Event, FeedbackGiven, Receipt, Setup
+from pamo.contract.events import DecisionMade, Event, FeedbackGiven, Receipt, Setup, TasteChanged
 from pamo.contract.features import Feature, FeatureLike
 from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_user
@@ -31,11 +31,14 @@ from pamo.engine.core import Core, Face, answer
 from pamo.engine.deciding import Decider
 from pamo.engine.estimates import known_of, preference_of
 from pamo.engine.explaining import explained, names_in
+from pamo.engine.foretelling import Foreteller
 from pamo.engine.front import front_of
 from pamo.errors import InputError, UnknownDecisionError
 from pamo.estimators import Estimate
 from pamo.policies import Policy
 from pamo.priors import Population
+from pamo.priors.foretelling import Foretelling
+from pamo.statistics import UserStatistics
 from pamo.store import Store, open_store
 
 P = ParamSpec("P")
@@ -90,6 +93,9 @@ def _decide(
         event = engine._decider.choose(user, arms, preference, k, key)
     except InputError:
         return _whole_decide(engine, user, arms, preference, k, key)  # a repeated request, a new arm, or an error
+    if engine._decider.watch.due and _notice(engine):
+        engine._decider.under_way.forget(event.id)
+        event = engine._decider.choose(user, arms, preference, k, key)
     return engine.core.decided(event, engine.store.append(event))
 
 
@@ -98,7 +104,7 @@ def _feedback(
 ) -> Feedback:
     core = engine.core
     event = core.given(decision_id, rewards, overall, preference, arm)
-    return core.answered(event.decision, engine.store.append(event))
+    return core.answered(event, engine.store.append(event))
 
 
 def _short(
@@ -108,6 +114,7 @@ def _short(
 
 
 _whole_decide = _at_once(Core.decide)
+_notice = _at_once(Core.notice)
 
 
 class Engine:
@@ -168,6 +175,7 @@ class Engine:
             self._decider = Decider(
                 self.store, policy, seed, draws, clock, explore_at_most=explore_at_most, explore_within=explore_within
             )
+            self._foreteller = Foreteller(self.store, self._decider.prior.sample)
             self.policy = policy
         except BaseException:
             if self._owns_store:
@@ -190,8 +198,13 @@ class Engine:
 
     @property
     def population(self) -> Population:
-        """What users have in common, as it was fitted last."""
+        """What users have in common as policies act by it, as it was fitted last."""
         return self._decider.prior.population
+
+    @property
+    def foretelling(self) -> Foretelling | None:
+        """What users have in common as their preferences are told by it; None while nobody gave an overall score."""
+        return self._foreteller.common()
 
     @property
     def estimate(self) -> Estimate:
@@ -208,6 +221,7 @@ class Engine:
     def refit(self) -> None:
         """Fit what users have in common now; otherwise it is done whenever the overall scores have grown by half."""
         self._decider.refit()
+        self._foreteller.fit()
 
     # Decisions and feedback
 
@@ -259,8 +273,11 @@ class Engine:
     def preference(self, user: str) -> Preference:
         """Return what a user cares about, with intervals; for a new user, what users have in common."""
         check_user(user)
-        decider = self._decider
-        return preference_of(user, decider.names, self.store.users([user]), decider.estimate, self.population)
+        return self.told_of(user, self._decider.completed(user))
+
+    def told_of(self, user: str, sums: UserStatistics) -> Preference:
+        """Return what such sums of a user tell of what the user cares about."""
+        return preference_of(user, self._decider.names, sums, self._decider.estimate, self.foretelling)
 
     def explain(self, decision: str | Decision) -> Explanation:
         """Say why an arm was chosen, and which would have been without exploration."""
@@ -307,7 +324,7 @@ class Engine:
         history = [
             {"event": type(event).__name__, **asdict(event)}
             for _, event in self.store.history(user)
-            if isinstance(event, DecisionMade | FeedbackGiven)
+            if isinstance(event, DecisionMade | FeedbackGiven | TasteChanged)
         ]
         return asdict(UserExport(user, self.preference(user), history))
 
@@ -316,6 +333,7 @@ class Engine:
     def close(self) -> None:
         """Let go of the store, if the engine opened it. Closing twice is fine."""
         self._decider.prior.wait()
+        self._foreteller.wait()
         if self._owns_store:
             self.store.close()
 

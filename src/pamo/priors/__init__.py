@@ -26,6 +26,15 @@ from pamo.priors.arms import (
     room_for_arms,
     start_arms,
 )
+from pamo.priors.incomplete import (
+    Foretold,
+    fit_factors,
+    fit_offsets,
+    foretell_rounds,
+    offsets_of,
+    use_prior,
+    whole_rows,
+)
 from pamo.priors.population import empty_population, fit_population, population_of, read_users, sites_of
 from pamo.priors.user import (
     BIAS_MEAN,
@@ -62,6 +71,7 @@ __all__ = [
     "SHARE",
     "SUM_RIDGE",
     "ArmsPrior",
+    "Foretold",
     "Population",
     "Room",
     "arms_prior_in",
@@ -69,8 +79,12 @@ __all__ = [
     "empty_population",
     "expect",
     "fit_arms",
+    "fit_factors",
+    "fit_offsets",
     "fit_population",
+    "foretell_rounds",
     "noise_of",
+    "offsets_of",
     "population_of",
     "prepared",
     "read_user",
@@ -80,4 +94,6 @@ __all__ = [
     "sites_of",
     "start_arms",
     "start_population",
+    "use_prior",
+    "whole_rows",
 ]

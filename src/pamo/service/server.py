@@ -20,6 +20,7 @@ from pamo.errors import InputError, PamoError
 from pamo.service.app import PLAIN, Edition, create_app
 from pamo.service.connections import protocol_for
 from pamo.service.dashboard.pages import VIEWS
+from pamo.service.handshakes import count_handshakes
 from pamo.service.operations import OPERATIONS
 from pamo.service.settings import FILE, Settings
 from pamo.store import Store, open_store
@@ -157,6 +158,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        count_handshakes(self.config)
         await super().startup(sockets)
         if self.started and sockets:
             host, port = sockets[0].getsockname()[:2]

@@ -3,6 +3,7 @@
 from pamo.store.addresses import open_store
 from pamo.store.base import (
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     Arms,
     DecisionMade,
@@ -16,12 +17,14 @@ from pamo.store.base import (
     Receipt,
     Setup,
     Store,
+    TasteChanged,
     UserErased,
 )
 from pamo.store.memory import MemoryStore
 
 __all__ = [
     "ArmAdded",
+    "ArmChanged",
     "ArmRetired",
     "Arms",
     "DecisionMade",
@@ -36,6 +39,7 @@ __all__ = [
     "Receipt",
     "Setup",
     "Store",
+    "TasteChanged",
     "UserErased",
     "open_store",
 ]

@@ -24,6 +24,7 @@ from pamo.arrays import Floats
 from pamo.contract.events import (
     FORMAT,
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     DecisionMade,
     Event,
@@ -33,6 +34,7 @@ from pamo.contract.events import (
     Outcome,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
     together,
 )
@@ -48,6 +50,7 @@ __all__ = [
     "EXPIRES_AFTER",
     "FORMAT",
     "ArmAdded",
+    "ArmChanged",
     "ArmRetired",
     "Arms",
     "DecisionMade",
@@ -61,6 +64,7 @@ __all__ = [
     "Receipt",
     "Setup",
     "Store",
+    "TasteChanged",
     "UserErased",
 ]
 
@@ -284,6 +288,10 @@ class Store(ABC):
                 one = made[event.decision]
                 made[event.decision] = one._replace(parts=(*one.parts, event))
         return list(reversed(made.values()))[:limit]
+
+    def changes_of(self, user: str) -> list[float]:
+        """Return when a user's taste was found to have changed, in order."""
+        return [event.at for _, event in self.history(user) if isinstance(event, TasteChanged)]
 
     def append(self, event: Event) -> Receipt:
         """Record one event, and return once it is durable."""

@@ -19,13 +19,16 @@ from pamo.contract.events import scores_of, with_scores
 from pamo.contract.features import FeatureValue
 from pamo.rows import (
     PAIR_COUNT,
+    ROUNDS,
     arm_width,
+    counts_at,
     observe_arm,
     observe_arms,
     observe_pair,
     observe_user,
     observe_users,
     pair_width,
+    pulls_at,
     state,
     stated_width,
     user_width,
@@ -33,6 +36,7 @@ from pamo.rows import (
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store.base import (
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     Arms,
     ArmState,
@@ -42,6 +46,7 @@ from pamo.store.base import (
     FeaturesDeclared,
     FeedbackGiven,
     Setup,
+    TasteChanged,
     UserErased,
     new_version,
 )
@@ -58,6 +63,11 @@ def _observe(values: Floats, weight: float, arms: Floats, arm: int, users: Float
     objectives = len(values) // 2
     observe_arm(arms[arm], values, weight, objectives)
     return user >= 0 and observe_user(users[user], values, weight, objectives)
+
+
+@kernel
+def _observe_user(values: Floats, users: Floats, user: int) -> bool:
+    return bool(observe_user(users[user], values, 1.0, len(values) // 2))
 
 
 ARM, NEXT, SUMS = range(3)
@@ -255,6 +265,7 @@ class Fold:
         """For each user's row the row of the preferences stated, −1 where there is none."""
         self.stated_sums = Rows(stated_width(self.objectives))
         self.pairs = PairRows(pair_width(self.objectives))
+        self._held: dict[int, Floats] | None = None
         self._nobody = np.zeros((0, self.user_sums.width))
         self._no_sums = np.zeros((1, self.user_sums.width))
         self._no_stated = np.zeros((1, self.stated_sums.width))
@@ -276,6 +287,10 @@ class Fold:
             self.features.update((one.name, one) for one in event.features)
         elif isinstance(event, UserErased) and event.user is not None:
             self.erase(event.user)
+        elif isinstance(event, TasteChanged):
+            self._change_taste(event)
+        elif isinstance(event, ArmChanged):
+            self._change_arm(event)
         self.sequence = max(self.sequence, sequence)
 
     def erase(self, user: str) -> None:
@@ -283,6 +298,7 @@ class Fold:
         row = self.user_names.find(user)
         if row == ABSENT:
             return
+        self._hold_row(row)
         self.user_names.drop(row)
         self.user_sums.chunks[row // CHUNK][row % CHUNK] = 0.0
         self.stated_rows[row] = ABSENT
@@ -396,9 +412,64 @@ class Fold:
         """Add what was said of an arm to its row, to the user's and, where it is incomplete, to that of the pair."""
         if user < 0:
             _observe(values, weight, self.block, arm, self._nobody, ABSENT)
-        elif _observe(values, weight, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF):
+            return
+        if self._held is not None:
+            self._hold_row(user)
+        if _observe(values, weight, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF):
             line = self.pairs.add(user, arm)
             _observe_pair(values, weight, self.pairs.lines, line)
+
+    def _change_taste(self, event: TasteChanged) -> None:
+        """Put the rounds that are kept in the place of all that was learned of a user; the number of rounds stays."""
+        user = ABSENT if event.user is None else self.user_names.find(event.user)
+        if user == ABSENT:
+            return
+        self._hold_row(user)
+        chunk, place = self.user_sums.chunks[user >> 16], user & 0xFFFF
+        rounds = chunk[place, ROUNDS]
+        chunk[place] = 0.0
+        self.pairs.drop_user(user)
+        for arm, rewards, overall in event.kept:
+            values = self.scales.values(FeedbackGiven(event.decision, rewards, event.at, overall))
+            if _observe_user(values, chunk, place):
+                line = self.pairs.add(user, self._arm_row(arm))
+                _observe_pair(values, 1.0, self.pairs.lines, line)
+        chunk[place, ROUNDS] = rounds
+
+    def _change_arm(self, event: ArmChanged) -> None:
+        """Put what is kept of some objectives in the place of what was learned; foretold scores are taken back.
+
+        Moments of whole rewards mix what was with what is, so that they begin anew.
+        """
+        row, objectives = self._arm_row(event.arm), self.objectives
+        sums, counts, pulls = self.block[row], counts_at(objectives), pulls_at(objectives)
+        sums[:counts] = 0.0
+        sums[pulls] = 0.0
+        for name, kept in event.kept.items():
+            place = counts + self.scales.names.index(name)
+            sums[place : place + 2 * objectives + 1 : objectives] = self.scales.sums(name, *kept)
+            sums[pulls] = max(sums[pulls], kept[0])
+        self.pairs.drop_arm(row)
+
+    def hold(self) -> None:
+        """From now on keep users' rows as they are now, whatever changes, for `as_held`."""
+        self._held = {}
+
+    def let_go(self) -> None:
+        """Keep them no longer."""
+        self._held = None
+
+    def as_held(self, rows: Floats, first: int) -> Floats:
+        """Return a copy of some of the users' rows, from row `first` on, as they were when told to hold them."""
+        copy = rows.copy()
+        for row, before in (self._held or {}).items():
+            if first <= row < first + len(rows):
+                copy[row - first] = before
+        return copy
+
+    def _hold_row(self, user: int) -> None:
+        if self._held is not None and user not in self._held:
+            self._held[user] = self.user_sums.row(user).copy()
 
     def _arm_row(self, arm: str) -> int:
         """Return an arm's row; one that was not added (yet) gets a row, and is not active."""
@@ -417,6 +488,15 @@ class Fold:
         self._arm_active[row : row + 1] = bytes([state.active])
         self._arm_features[row : row + 1] = [state.features]
         self._table = None
+
+    def restore_user(self, user: str, sums: Floats, stated: Floats | None) -> None:
+        """Take over a user with the rows there are."""
+        self.user_names.add(user)
+        self.user_sums.extend(sums[None])
+        self.pairs.heads.append(ABSENT)
+        self.stated_rows.append(ABSENT if stated is None else self.stated_sums.count)
+        if stated is not None:
+            self.stated_sums.extend(stated[None])
 
     def restore_arms(self, states: Iterable[Sequence[Any]], sums: Floats) -> None:
         """Take over arms with their names, states and features, and their rows."""

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pamo.contract.codes import Code
+from pamo.contract.events import refused
 from pamo.store.base import (
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     ArmState,
     DecisionMade,
@@ -18,9 +21,10 @@ from pamo.store.base import (
     FeedbackGiven,
     Outcome,
     Receipt,
+    TasteChanged,
     UserErased,
 )
-from pamo.store.rules import Entry, judge_arm, judge_decision, judge_feedback
+from pamo.store.rules import Entry, judge_arm, judge_change, judge_decision, judge_feedback
 from pamo.store.scales import Scales
 
 
@@ -49,17 +53,21 @@ class Ledger:
 
     def fill(self, events: Iterable[tuple[int, Event]]) -> None:
         """Put in decisions and feedbacks that the journal holds already, in any order."""
-        feedbacks: list[tuple[int, FeedbackGiven]] = []
+        feedbacks: list[tuple[int, FeedbackGiven | TasteChanged]] = []
         for sequence, event in events:
             if isinstance(event, DecisionMade):
                 entry = self.entries[event.id] = Entry(event, sequence)
                 if event.key is not None:
                     self.keys[event.key] = entry
-            elif isinstance(event, FeedbackGiven):
+            elif isinstance(event, FeedbackGiven | TasteChanged):
                 feedbacks.append((sequence, event))
-        for sequence, feedback in sorted(feedbacks, key=lambda one: one[1].part):
+        for sequence, feedback in sorted(feedbacks, key=lambda one: getattr(one[1], "part", 0)):
             if feedback.decision in self.entries:  # a decision may be missing where damage was adopted
-                self.entries[feedback.decision].parts.append((sequence, feedback))
+                entry = self.entries[feedback.decision]
+                if isinstance(feedback, TasteChanged):
+                    entry.changed = sequence
+                else:
+                    entry.parts = (*entry.parts, (sequence, feedback))
 
     def judge(self, events: Iterable[Event], first: int, step: int = 1) -> tuple[list[Receipt], list[Event]]:
         """Judge events in order; return the receipts, and what to write under the numbers first, first + step, …"""
@@ -82,8 +90,8 @@ class Ledger:
             judged = judge_feedback(event, entry, self._expires_after)
             if type(judged) is FeedbackGiven:
                 assert entry is not None  # otherwise it was judged unknown
-                entry.parts.append((sequence, judged))
-                learned = self._scales.learned(entry.whole(judged.arm or ""))
+                entry.parts = (*entry.parts, (sequence, judged))
+                learned = self._scales.learned(judged if judged.part == 1 else entry.whole(judged.arm or ""))
                 return Receipt(Outcome.RECORDED, sequence, learned, entry.decision), judged
             assert isinstance(judged, Receipt)
             if judged.outcome is Outcome.DUPLICATE and entry is not None:
@@ -110,6 +118,17 @@ class Ledger:
                 state.after(event) if isinstance(event, ArmAdded) else state._replace(active=False)
             )
             return Receipt(Outcome.RECORDED, sequence), event
+        if isinstance(event, TasteChanged):
+            entry = self.entries.get(event.decision)
+            receipt = judge_change(event, entry)
+            if receipt is not None or entry is None:
+                return receipt or Receipt(Outcome.UNKNOWN), None
+            entry.changed = sequence
+            return Receipt(Outcome.RECORDED, sequence), event
+        if isinstance(event, ArmChanged):
+            if event.arm not in self:
+                return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}"), None
+            return Receipt(Outcome.RECORDED, sequence), event
         if isinstance(event, FeaturesDeclared):
             new = tuple(one for one in event.features if one.name not in self.features and one.name not in self._new)
             if not new:
@@ -128,7 +147,7 @@ def named(events: Sequence[Event]) -> tuple[list[str], list[str]]:
     """Return the decisions' ids and the keys that these events name, sorted."""
     ids, keys = set(), set()
     for event in events:
-        if isinstance(event, FeedbackGiven):
+        if isinstance(event, FeedbackGiven | TasteChanged):
             ids.add(event.decision)
         elif isinstance(event, DecisionMade):
             ids.add(event.id)
@@ -138,10 +157,10 @@ def named(events: Sequence[Event]) -> tuple[list[str], list[str]]:
 
 
 def runs(events: Sequence[Event]) -> list[list[Event]]:
-    """Split a batch so that each erasure stands alone: it changes what the events after it are judged by."""
+    """Split a batch so that what takes something back stands alone: erasures and changes, which are no sums."""
     parts: list[list[Event]] = [[]]
     for event in events:
-        if isinstance(event, UserErased):
+        if isinstance(event, UserErased | TasteChanged | ArmChanged):
             parts += [[event], []]
         else:
             parts[-1].append(event)

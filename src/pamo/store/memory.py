@@ -18,6 +18,7 @@ from pamo.store.base import (
     Outcome,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
 )
 from pamo.store.fold import Fold
@@ -26,7 +27,7 @@ from pamo.store.ledger import Ledger, nobody
 from pamo.store.rules import NOT_EMPTY, Checker, redacted
 from pamo.store.setups import plain_setup
 
-_OF_USERS = (DecisionMade, FeedbackGiven)
+_OF_USERS = (DecisionMade, FeedbackGiven, TasteChanged)
 
 
 class MemoryStore(FoldedStore):
@@ -104,14 +105,15 @@ class MemoryStore(FoldedStore):
             return nobody(event)
         for place in places:
             old = self._journal[place]
-            assert isinstance(old, DecisionMade | FeedbackGiven)
+            assert isinstance(old, _OF_USERS)
             self._journal[place] = new = redacted(old)
             if isinstance(new, DecisionMade):
                 assert isinstance(old, DecisionMade)
                 self._ledger.entries[new.id].decision = new
                 self._ledger.keys.pop(old.key or "", None)
-            else:
-                self._ledger.entries[new.decision].parts[new.part - 1] = (place + 1, new)
+            elif isinstance(new, FeedbackGiven):
+                entry = self._ledger.entries[new.decision]
+                entry.parts = tuple((at, new if part is old else part) for at, part in entry.parts)
         self._fold.erase(event.user or "")
         self._record(UserErased(None, event.at))
         return Receipt(Outcome.RECORDED, len(self._journal))

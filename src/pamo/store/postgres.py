@@ -27,6 +27,7 @@ from pamo.store.addresses import shown
 from pamo.store.base import (
     EXPIRES_AFTER,
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     Arms,
     ArmState,
@@ -36,6 +37,7 @@ from pamo.store.base import (
     Reader,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
 )
 from pamo.store.encoding import encode, to_json
@@ -266,6 +268,8 @@ class PostgresStore(SqlStore):
     def _append(self, events: list[Event]) -> list[Receipt]:
         if isinstance(events[0], UserErased):
             return [self._erase(events[0])]
+        if isinstance(events[0], TasteChanged | ArmChanged):
+            return [self._change(events[0])]
         changes = any(isinstance(event, ArmAdded | ArmRetired) for event in events)
         # The cache of arms takes a batch in after it was committed, and is not read from the database in between.
         with self._arms.changing(), self._link.transaction(alone=changes) as connection:
@@ -356,6 +360,34 @@ class PostgresStore(SqlStore):
             for table in (USER_SUMS, PAIR_SUMS):
                 connection.execute(f"DELETE FROM {table} WHERE user_id = %s", (event.user,))
             return Receipt(Outcome.RECORDED, self._insert(connection, [UserErased(None, event.at)])[0])
+
+    def _change(self, event: TasteChanged | ArmChanged) -> Receipt:
+        """Put what is kept in the place of what was learned, while no worker adds to it."""
+        with self._link.transaction(alone=True) as connection:
+            known = connection.execute(f"{ARMS} WHERE arm = ANY(%s)", ([getattr(event, "arm", "")],))
+            ledger = Ledger(self._scales, self._expires_after, {row[0]: ArmState(row[1], row[2]) for row in known}, {})
+            fold = Fold(self.setup)
+            if isinstance(event, TasteChanged):
+                ledger.fill(decoded(connection.execute(self._find, ([event.decision], []), binary=True)))
+                of, whose = (USER_SUMS, PAIR_SUMS), ("user_id", event.user)
+                for sums, stated in connection.execute(
+                    f"SELECT sums, stated FROM {USER_SUMS} WHERE user_id = %s", (event.user,)
+                ).fetchall():
+                    fold.restore_user(str(event.user), np.array(sums), None if stated is None else np.array(stated))
+            else:
+                of, whose = (ARM_SUMS, PAIR_SUMS), ("arm", event.arm)
+                rows = connection.execute(f"SELECT sums FROM {ARM_SUMS} WHERE arm = %s", (event.arm,)).fetchall()
+                sums = np.sum([np.array(row[0]) for row in rows], axis=0, keepdims=True) if rows else fold.block[:1]
+                fold.restore_arms([(event.arm, event.arm, True)], sums)
+            (receipt,), records = ledger.judge([event], 1)
+            if records:
+                receipt.sequence = self._insert(connection, records)[0]
+                fold.apply(event)
+                for table in of:
+                    connection.execute(f"DELETE FROM {table} WHERE {whose[0]} = %s", (whose[1],))
+                self._add(connection, fold)
+        self._arms.forget()
+        return receipt
 
     def _take_over(self, events: Iterable[tuple[int, Event]]) -> int:
         def attempt() -> int:

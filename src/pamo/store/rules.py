@@ -7,7 +7,7 @@ returns the receipt for an event that is not to be recorded, or None for one tha
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from pamo.contract.codes import Code
 from pamo.contract.events import (
     FORMAT,
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     DecisionMade,
     Event,
@@ -23,6 +24,7 @@ from pamo.contract.events import (
     Outcome,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
     refused,
     same_request,
@@ -47,8 +49,10 @@ class Entry:
 
     decision: DecisionMade
     sequence: int
-    parts: list[tuple[int, FeedbackGiven]] = field(default_factory=list)
+    parts: tuple[tuple[int, FeedbackGiven], ...] = ()
     """The parts of its feedback with their places in the journal, in order."""
+    changed: int = 0
+    """The number of the event by which the user's taste has changed with this decision."""
 
     def whole(self, arm: str) -> FeedbackGiven:
         """Return what all parts say of an arm that has one; a preference is the decision's, whoever it came with."""
@@ -105,9 +109,13 @@ class Checker:
             return event
         if isinstance(event, FeaturesDeclared):
             return self._check_declared(event)
-        if not isinstance(event, ArmAdded | ArmRetired | UserErased):
+        if not isinstance(event, ArmAdded | ArmRetired | UserErased | TasteChanged | ArmChanged):
             raise InputError(f"expected an event of the journal, got {event!r}")
         _check_time(event.at)
+        if isinstance(event, TasteChanged):
+            return self._check_taste(event)
+        if isinstance(event, ArmChanged):
+            return self._check_changed(event)
         if isinstance(event, UserErased):
             check_text(event.user, "a user", "user")
         else:
@@ -162,6 +170,24 @@ class Checker:
             preference=_floats(event.preference),
             given=given,
         )
+
+    def _check_taste(self, event: TasteChanged) -> TasteChanged:
+        check_text(event.decision, "a decision's id", "decision")
+        check_text(event.user, "a user", "user")
+        kept = []
+        for arm, rewards, overall in event.kept:
+            given = self._check_feedback(FeedbackGiven(event.decision, rewards, event.at, overall, None, arm))
+            kept.append((arm, given.rewards, float(overall)))
+        return replace(event, at=float(event.at), kept=tuple(kept))
+
+    def _check_changed(self, event: ArmChanged) -> ArmChanged:
+        check_text(event.arm, "an arm", "arm")
+        kept = {}
+        for name, sums in event.kept.items():
+            if name not in self._objectives or not all(map(is_number, sums)) or sums[0] <= 0:
+                raise InputError(f"expected by objective how many scores, their sum and squares, got {sums!r:.80}")
+            kept[name] = (float(sums[0]), float(sums[1]), float(sums[2]))
+        return replace(event, at=float(event.at), kept=kept)
 
     def _check_feedback(self, event: FeedbackGiven) -> FeedbackGiven:
         check_text(event.decision, "a decision's id", "id")
@@ -243,7 +269,7 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: flo
     before: dict[str, float] | None = None
     rewards, overall = event.rewards, event.overall
     given = None if decision.given is None else decision.given.get(arm)
-    mine = [place for place, part in entry.parts if part.arm == arm]
+    mine = [place for place, part in entry.parts if part.arm == arm] if entry.parts else ()
     if mine or given:
         known = scores_of(entry.whole(arm)) if mine else dict(given or ())
         scores = scores_of(event)
@@ -300,8 +326,21 @@ def judge_arm(event: ArmAdded | ArmRetired, state: ArmState | None) -> Receipt |
     return Receipt(Outcome.DUPLICATE) if state is not None and state.after(event) == state else None
 
 
-def redacted(event: DecisionMade | FeedbackGiven) -> DecisionMade | FeedbackGiven:
+def judge_change(event: TasteChanged, entry: Entry | None) -> Receipt | None:
+    """Say what becomes of a change of taste, given the decision that it begins with; None: it is to be recorded."""
+    if entry is None or entry.decision.user != event.user:
+        return refused(Code.UNKNOWN_DECISION, f"there is no decision {event.decision} for {event.user!r}")
+    return Receipt(Outcome.DUPLICATE, entry.changed) if entry.changed else None
+
+
+OfUser = DecisionMade | FeedbackGiven | TasteChanged
+"""An event that names a user."""
+
+
+def redacted(event: OfUser) -> OfUser:
     """Return the event without anything of its user but what the arms learned."""
+    if isinstance(event, TasteChanged):
+        return replace(event, user=None, kept=())
     if isinstance(event, DecisionMade):
         return replace(event, user=None, key=None, preference=None, explanation=None)
     return replace(event, user=None, preference=None)

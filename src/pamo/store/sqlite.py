@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -68,7 +67,7 @@ class SqliteStore(SqliteErasing):
         self._expires_after = expires_after
         self._snapshot_every = snapshot_every
         self._checkpoint_pages = checkpoint_pages
-        self._saving = threading.Lock()
+        self._pressing = set()
         self._owner = Owner(self._file)
         try:
             with sentences(f"open {self.path}"):
@@ -100,7 +99,7 @@ class SqliteStore(SqliteErasing):
             self._disconnect(snapshot=False)
             raise
         self._writer = Writer(self._commit, self._between)
-        self._eraser = ThreadPoolExecutor(1, "pamo-eraser")
+        self._aside = ThreadPoolExecutor(1, "pamo-aside")
 
     @classmethod
     def adopting(cls, address: str) -> Self:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from pamo.errors import StoreError
 from pamo.store import snapshot as snapshots
-from pamo.store.base import CLOSED, Event, Outcome, Receipt, UserErased
+from pamo.store.base import Event, Outcome, Receipt, UserErased
 from pamo.store.checksums import checksum
 from pamo.store.encoding import DECISION, encode, to_json
 from pamo.store.ledger import nobody, runs
 from pamo.store.rules import Entry, redacted
-from pamo.store.sqlite_writing import REWRITE, Result, SqliteWriting
+from pamo.store.sqlite_writing import REWRITE, SqliteWriting
 
 ERASED_AT_A_TIME = 500
 """Decisions, with their feedback, that are rewritten in one step of an erasure."""
@@ -41,17 +41,16 @@ class SqliteErasing(SqliteWriting):
     """Takes users out of the journal in a SQLite file, down to the bytes."""
 
     _erasing: Erasing | None = None
-    _eraser: ThreadPoolExecutor | None = None
 
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
         """Hand in events to be recorded together; those with an erasure go in turn, and others in between."""
         checked = [self._checker.check(event) for event in events]
         if not any(isinstance(event, UserErased) for event in checked):
             return self._writer.submit(checked)
-        if self._closed:
-            raise StoreError(CLOSED)
-        assert self._eraser is not None
-        return self._eraser.submit(self._in_turn, checked)
+        future = self._aside_of_others(lambda: self._in_turn(checked))
+        self._pressing.add(future)
+        future.add_done_callback(self._pressing.discard)
+        return future
 
     def _in_turn(self, events: list[Event]) -> list[Receipt]:
         receipts: list[Receipt] = []
@@ -59,10 +58,6 @@ class SqliteErasing(SqliteWriting):
             erased = run[0]
             receipts += [self._erase(erased)] if isinstance(erased, UserErased) else self._writer.submit(run).result()
         return receipts
-
-    def _step(self, task: Callable[[], Result]) -> Result:
-        """Have the writer's thread do one step of something longer, between the batches of others."""
-        return self._writer.call(lambda: self._doing(task))
 
     def _erase(self, event: UserErased) -> Receipt:
         if self._erasing is not None:  # what was begun before, and could not be finished
@@ -133,7 +128,7 @@ class SqliteErasing(SqliteWriting):
             return
         for name, entry in entries.items():
             if entry.decision.user == erasing.user and entry.sequence <= erasing.mark:
-                parts = [(sequence, redacted(part)) for sequence, part in entry.parts]
+                parts = tuple((sequence, redacted(part)) for sequence, part in entry.parts)
                 entries[name] = Entry(redacted(entry.decision), entry.sequence, parts)  # type: ignore[arg-type]
 
     def _empty_log(self) -> bool:
@@ -143,10 +138,9 @@ class SqliteErasing(SqliteWriting):
     def _forget_in_snapshot(self) -> None:
         """Take a user out of the snapshot, or throw that away if it cannot be done."""
         assert self._erasing is not None
-        with self._saving:
-            one = self._erasing
-            if not snapshots.without(self._snapshot_path, one.user, one.mark, one.before):
-                snapshots.remove(self._snapshot_path)
+        one = self._erasing
+        if not snapshots.without(self._snapshot_path, one.user, one.mark, one.before):
+            snapshots.remove(self._snapshot_path)
 
     def _note_erased(self) -> int:
         """Record that a user was erased."""
@@ -163,6 +157,8 @@ class SqliteErasing(SqliteWriting):
 
     def close(self, *, snapshot: bool = True) -> None:
         """Finish what was handed in, keep the sums unless told otherwise, and let go of the files."""
-        if self._eraser is not None:
-            self._eraser.shutdown()
+        if self._aside is not None:
+            self._pressing.add(self)
+            self._aside.shutdown()
+            self._pressing.discard(self)
         super().close(snapshot=snapshot)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pamo.errors import DamagedError, InputError, StoreError
 from pamo.store import snapshot as snapshots
-from pamo.store.base import Event, Receipt, Setup
+from pamo.store.base import CLOSED, Event, Receipt, Setup
 from pamo.store.checksums import Chain, checksum, hidden, link
 from pamo.store.encoding import DECISION, decode, encode, rows_of, to_json
 from pamo.store.fold import Fold
@@ -85,8 +85,12 @@ class SqliteWriting(SqliteJournal):
     _failed: StoreError | None = None
     _files: dict[Path, tuple[int, int] | None]
     """What the files were when they were opened, whatever their names."""
-    _saving: threading.Lock
-    """Held by who writes the snapshot."""
+    _aside: ThreadPoolExecutor | None = None
+    """Does what takes long, one thing after another and in steps, between which the writer serves others."""
+    _pressing: set[object]
+    """Those who wait for what is done aside."""
+    _saving = False
+    """Whether a snapshot was asked for that is not written yet."""
     _expires_after: float
     _snapshot_every: int
     _checkpoint_pages: int
@@ -261,8 +265,7 @@ class SqliteWriting(SqliteJournal):
 
     def rebuild(self) -> None:
         """Throw snapshot and sums away, and fold the journal."""
-
-        self._writer.call(self._fold_again)
+        self._aside_of_others(lambda: self._writer.call(self._fold_again)).result()
 
     # The log
 
@@ -274,8 +277,10 @@ class SqliteWriting(SqliteJournal):
             except apsw.Error as error:
                 self._stop(error)
         due = self._fold.sequence - self._snapshot_at >= self._snapshot_every
-        if due and self._failed is None and not self._saving.locked():
-            self._save_if_possible()
+        if due and self._failed is None and not self._saving and not self._pressing:
+            self._saving = True
+            with contextlib.suppress(StoreError):  # the store is being closed, which writes one itself
+                self._aside_of_others(lambda: self._save_if_possible(self._writer.call))
 
     def _note_log(self, connection: Any, name: str, pages: int) -> int:
         self._log_pages = pages
@@ -312,27 +317,51 @@ class SqliteWriting(SqliteJournal):
     # The snapshot
 
     def snapshot(self) -> None:
-        """Write a snapshot now; what is handed in meanwhile waits for it."""
-        self._writer.call(self._save)
+        """Write a snapshot now; others are served meanwhile."""
+        self._aside_of_others(lambda: self._save(self._writer.call)).result()
 
-    def _save_if_possible(self) -> None:
-        """Take a snapshot; without one the next start is slower, and nothing else."""
+    def _aside_of_others(self, task: Callable[[], Result]) -> Future[Result]:
+        assert self._aside is not None
         try:
-            self._save()
+            return self._aside.submit(task)
+        except RuntimeError:
+            raise StoreError(CLOSED) from None
+
+    def _step(self, task: Callable[[], Result]) -> Result:
+        """Have the writer's thread do one step of something longer, between the batches of others."""
+        return self._writer.call(lambda: self._doing(task))
+
+    def _save_if_possible(self, do: Callable[[Callable[[], Any]], Any]) -> None:
+        """Take a snapshot, unless somebody waits; without one the next start is slower, and nothing else."""
+
+        before = self._snapshot_at
+
+        def unless_pressed(step: Callable[[], Any]) -> Any:
+            if self._pressing:
+                raise InterruptedError("something else comes first")
+            return do(step)
+
+        try:
+            self._save(unless_pressed)
         except StoreError as error:
-            logging.getLogger(__name__).warning("%s", error)
+            if isinstance(error.__cause__, InterruptedError):
+                self._snapshot_at = before
+            else:
+                logging.getLogger(__name__).warning("%s", error)
 
-    def _save(self) -> None:
+    def _save(self, do: Callable[[Callable[[], Any]], Any]) -> None:
+        def take() -> snapshots.Snapshot:
+            self._snapshot_at = self._fold.sequence  # where it fails now, it is tried again much later
+            return snapshots.Snapshot(self._fold, self._link, self._erased)
+
         try:
-            with self._saving:
-                kept = snapshots.Snapshot(self._fold, self._link, self._erased)
-                snapshots.save(kept, self._snapshot_path, self._identity)
+            snapshots.save_in_steps(take, self._snapshot_path, self._identity, do)
         except OSError as error:
             raise StoreError(f"the snapshot {self._snapshot_path} could not be written: {error}") from error
         finally:
-            self._snapshot_at = self._fold.sequence  # where it fails now, it is tried again much later
+            self._saving = False
 
     def _disconnect(self, *, snapshot: bool) -> None:
         if snapshot and self._failed is None and self._snapshot_at < self._fold.sequence:
-            self._save_if_possible()
+            self._save_if_possible(lambda step: step())
         super()._disconnect(snapshot=snapshot)
