@@ -77,11 +77,14 @@ def new_tastes(draws: np.random.Generator, guests: int) -> Floats:
 class Play:
     """A shop and the engine that chooses for its guests."""
 
-    def __init__(self, shop: Shop, seed: int, arms: int | None = None) -> None:
+    def __init__(self, shop: Shop, seed: int, arms: int | None = None, features: Floats | None = None) -> None:
         self.shop = shop
-        self.engine = Engine(OBJECTIVES, seed=seed)
-        for arm in range(len(shop.means) if arms is None else arms):
-            self.engine.add_arm(f"arm-{arm}")
+        names = [f"x{f}" for f in range(0 if features is None else features.shape[1])]
+        self.engine = Engine(OBJECTIVES, seed=seed, features=names)
+        known = {} if features is None else dict(enumerate(features.tolist()))
+        ids = {arm: f"arm-{arm}" for arm in range(len(shop.means) if arms is None else arms)}
+        table = {ids[arm]: dict(zip(names, row, strict=True)) for arm, row in known.items()}
+        self.engine.add_arms(list(ids.values()), table)
 
     def decide(self, guest: int) -> tuple[str, int]:
         """Return a decision's id and the arm's number."""
@@ -108,6 +111,17 @@ class Play:
                 self.tell(decision, change(self.shop.visit(guest, arm)))
                 chosen[guest] = arm
             yield self.shop.worth(chosen[:watched])
+
+    def late_rounds(self, count: int, late: int) -> Iterator[float]:
+        """Have every guest come once a round, and say how it was so many rounds later."""
+        told: list[list[tuple[str, Visit]]] = []
+        for _ in range(count):
+            made = [self.decide(guest) for guest in range(len(self.shop.tastes))]
+            told.append([(decision, self.shop.visit(guest, arm)) for guest, (decision, arm) in enumerate(made)])
+            if len(told) > late:
+                for decision, visit in told[-1 - late]:
+                    self.tell(decision, visit)
+            yield self.shop.worth(np.array([arm for _, arm in made]))
 
     def close(self) -> None:
         """Let the engine go."""
@@ -137,12 +151,49 @@ def new_arm(seed: int) -> dict[str, float]:
     }
 
 
-def catalogue(seed: int) -> dict[str, float]:
-    """Three thousand arms and sixty guests of sixty visits: fewer visits than there are arms and a bit."""
-    play = Play(Shop.of(3000, 60, seed), seed)
-    scores = list(play.rounds(60))
+def new_arm_alone(seed: int) -> dict[str, float]:
+    """The same, but that only the new arm's ratings do not come."""
+    play = Play(Shop.of(31, 150, seed), seed, arms=30)
+    list(play.rounds(25))
+    play.engine.add_arm("arm-30")
+    given = []
+    for _ in range(4):
+        for guest in range(150):
+            decision, arm = play.decide(guest)
+            given.append(arm == 30)
+            if arm != 30:
+                play.tell(decision, play.shop.visit(guest, arm))
+    play.close()
+    return {"its share unrated": float(np.mean(given))}
+
+
+def late(seed: int) -> dict[str, float]:
+    """The world of `complete`, in which everything is said five rounds late."""
+    play = Play(Shop.of(30, 150, seed), seed)
+    scores = list(play.late_rounds(30, 5))
+    play.close()
+    return {"in the end": float(np.mean(scores[-5:]))}
+
+
+def catalogue(seed: int, *, late: int = 0, explained: float | None = None) -> dict[str, float]:
+    """Three thousand arms and sixty guests of sixty visits: fewer visits than there are arms and a bit.
+
+    explained: what share of the variance of arms' means ten features tell.
+    """
+    shop = Shop.of(3000, 60, seed)
+    features = None if explained is None else features_of(shop.means, explained, np.random.default_rng([2028, seed]))
+    play = Play(shop, seed, features=features)
+    scores = list(play.late_rounds(60, late) if late else play.rounds(60))
     play.close()
     return {"in the end": float(np.mean(scores[-10:])), "on average": float(np.mean(scores))}
+
+
+def features_of(means: Floats, explained: float, draws: np.random.Generator) -> Floats:
+    """Return ten numbers for each arm: five that tell such a share of its means, mixed, and five that tell nothing."""
+    told = np.sqrt(explained) * (means - means.mean(axis=0)) / means.std(axis=0)
+    told += np.sqrt(1.0 - explained) * draws.standard_normal(means.shape)
+    rotation, _ = np.linalg.qr(draws.standard_normal((means.shape[1], means.shape[1])))
+    return np.column_stack([told @ rotation, draws.standard_normal(means.shape)])
 
 
 def incomplete(missing: Callable[[np.random.Generator], npt.NDArray[np.bool_]]) -> Callable[[int], dict[str, float]]:
@@ -197,7 +248,12 @@ WORLDS: dict[str, tuple[Callable[[int], dict[str, float]], dict[str, tuple[float
         new_arm,
         {"its share unrated": (0.0, 0.05), "then rounds 1-3": (0.93, 2.0), "rounds 8-10": (0.95, 2.0)},
     ),
+    "new-arm-alone": (new_arm_alone, {"its share unrated": (0.0, 0.05)}),
+    "late": (late, {"in the end": (0.93, 2.0)}),
     "catalogue": (catalogue, {"in the end": (0.80, 2.0), "on average": (0.70, 2.0)}),
+    "late-catalogue": (lambda seed: catalogue(seed, late=5), {"in the end": (0.80, 2.0)}),
+    "features": (lambda seed: catalogue(seed, explained=0.8), {"on average": (0.90, 2.0)}),
+    "useless": (lambda seed: catalogue(seed, explained=0.0), {"on average": (0.67, 2.0)}),
 }
 """Each world, and the least and the most that the mean over seeds may be of each of its numbers."""
 

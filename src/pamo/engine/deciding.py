@@ -16,6 +16,7 @@ from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_
 from pamo.contract.requests import OfferLike, Request, given_scores
 from pamo.engine.changing import Watch
 from pamo.engine.explaining import details
+from pamo.engine.features import table_of
 from pamo.engine.kernels import PROPENSITY, SEEN
 from pamo.engine.plans import Chooser, ReadyPolicy, blank
 from pamo.engine.prior import Prior
@@ -356,7 +357,7 @@ class Decider:
         """Return the arms, and start over if they are others than before."""
         table = self._store.arms()
         if self._table is None or table.version != self._table.version:
-            self._chooser.take(len(table.ids))
+            self._chooser.take(len(table.ids), table_of(table.features, self._store.features)[1])
             self._foretell()
             self.under_way.attach(self._chooser.under_way, table.rows)
             self._forget_offers()
