@@ -31,11 +31,14 @@ from pamo.engine.core import Core, Face, answer
 from pamo.engine.deciding import Decider
 from pamo.engine.estimates import known_of, preference_of
 from pamo.engine.explaining import explained, names_in
+from pamo.engine.foretelling import Foreteller
 from pamo.engine.front import front_of
 from pamo.errors import InputError, UnknownDecisionError
 from pamo.estimators import Estimate
 from pamo.policies import Policy
 from pamo.priors import Population
+from pamo.priors.foretelling import Foretelling
+from pamo.statistics import UserStatistics
 from pamo.store import Store, open_store
 
 P = ParamSpec("P")
@@ -172,6 +175,7 @@ class Engine:
             self._decider = Decider(
                 self.store, policy, seed, draws, clock, explore_at_most=explore_at_most, explore_within=explore_within
             )
+            self._foreteller = Foreteller(self.store, self._decider.prior.sample)
             self.policy = policy
         except BaseException:
             if self._owns_store:
@@ -194,8 +198,13 @@ class Engine:
 
     @property
     def population(self) -> Population:
-        """What users have in common, as it was fitted last."""
+        """What users have in common as policies act by it, as it was fitted last."""
         return self._decider.prior.population
+
+    @property
+    def foretelling(self) -> Foretelling | None:
+        """What users have in common as their preferences are told by it; None while nobody gave an overall score."""
+        return self._foreteller.common()
 
     @property
     def estimate(self) -> Estimate:
@@ -212,6 +221,7 @@ class Engine:
     def refit(self) -> None:
         """Fit what users have in common now; otherwise it is done whenever the overall scores have grown by half."""
         self._decider.refit()
+        self._foreteller.fit()
 
     # Decisions and feedback
 
@@ -263,8 +273,11 @@ class Engine:
     def preference(self, user: str) -> Preference:
         """Return what a user cares about, with intervals; for a new user, what users have in common."""
         check_user(user)
-        decider = self._decider
-        return preference_of(user, decider.names, decider.completed(user), decider.estimate, self.population)
+        return self.told_of(user, self._decider.completed(user))
+
+    def told_of(self, user: str, sums: UserStatistics) -> Preference:
+        """Return what such sums of a user tell of what the user cares about."""
+        return preference_of(user, self._decider.names, sums, self._decider.estimate, self.foretelling)
 
     def explain(self, decision: str | Decision) -> Explanation:
         """Say why an arm was chosen, and which would have been without exploration."""
@@ -320,6 +333,7 @@ class Engine:
     def close(self) -> None:
         """Let go of the store, if the engine opened it. Closing twice is fine."""
         self._decider.prior.wait()
+        self._foreteller.wait()
         if self._owns_store:
             self.store.close()
 

@@ -31,7 +31,7 @@ SWEEPS, FACTOR_SWEEPS, FIT_EVERY = 2, 10, 3
 """How often users and arms are estimated by turns where feedback is incomplete: without hidden factors, with them; and
 in which of those turns the prior is fitted anew."""
 AT_ONCE = 512
-"""Up to so many users it is fitted at once, in a millisecond or two; with more, beside the caller's work."""
+"""Up to so many users it is fitted at once, in some milliseconds; with more, beside the caller's work."""
 
 
 class Prior:
@@ -65,6 +65,11 @@ class Prior:
         """Leave a user out from now on."""
         with self._changing:
             self._users.discard(user)
+
+    def sample(self) -> list[str]:
+        """Return the users of the sample, in the order of their hashes: the first so many are a sample themselves."""
+        with self._changing:
+            return sorted(self._users, key=lambda user: (crc32(user.encode()), user))
 
     def fit(self) -> None:
         """Fit it to the users' sums as they are now."""

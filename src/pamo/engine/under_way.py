@@ -56,7 +56,7 @@ class UnderWay:
         self._delays = [0.0] * _BINS
         self._answered, self._unanswered, self._since = ASSUMED, 0.0, 0
         self._lock = threading.Lock()
-        self._view: Any = memoryview(np.zeros(0))  # to fill a view is five times as fast as to fill an array
+        self._view: Any = np.zeros(0).data  # to fill a view is five times as fast as to fill an array
         self.weight = 1.0
         """What each of them counts for: the share of decisions that get feedback."""
         self.patience = LEAST_PATIENCE
