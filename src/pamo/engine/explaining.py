@@ -36,7 +36,9 @@ def details(row: Sequence[float], chosen: str, ids: Sequence[str], objectives: i
         "preference_bonus": row[PREFERENCE_BONUS],
     }
     greedy = int(row[GREEDY])
-    if greedy >= 0 and ids[greedy] != chosen:
+    if greedy < 0:
+        kept["nothing_seen"] = True
+    elif ids[greedy] != chosen:
         kept["without_exploration"] = {
             "arm": ids[greedy],
             "means": row[first + objectives : first + 2 * objectives],
@@ -71,7 +73,7 @@ def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[s
     chosen = _score(arm, kept, weights)
     other = kept.get("without_exploration")
     best: ArmScore | None = chosen if other is None else _score(other["arm"], other, weights)
-    if math.isinf(chosen.reward_bonus):
+    if math.isinf(chosen.reward_bonus) or "nothing_seen" in kept:
         # Not "has not been tried": there may be ratings of it in part, by which a policy cannot rank it yet.
         sentence = f"{called(arm)} was chosen because no complete feedback to it has come yet"
         if other is None:
