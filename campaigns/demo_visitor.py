@@ -35,8 +35,6 @@ from pamo.service.demo.world import NAMES, NOISE, RESTAURANTS, SETUP, Guest, ope
 
 LEAD = 0.44
 """The weight of what a visitor cares about most; the other objectives share the rest."""
-WIDER = 1.3
-"""How much wider than their intervals the page takes weights to be, as `try-words.js` says."""
 BANDS = (0.0, 0.6, 0.8, 0.95)
 """From which chance on the page says another word."""
 EARLY = 5
@@ -116,7 +114,7 @@ def chance_of_first(told: Mapping[str, Mapping[str, float]], name: str) -> float
     >>> round(chance_of_first({"price": even, "taste": even}, "price"), 6)
     0.5
     """
-    spreads = {one: max(WIDER * (weight["high"] - weight["weight"]) / 1.96, 1e-9) for one, weight in told.items()}
+    spreads = {one: max((weight["high"] - weight["weight"]) / 1.96, 1e-9) for one, weight in told.items()}
     whole = chance = 0.0
     for place in range(201):
         z = -5.0 + 0.05 * place

@@ -330,7 +330,8 @@ def test_a_preference_is_reported_with_its_interval() -> None:
         stranger = engine.preference("stranger")
         assert stranger.source == "others"
         common = [weight.weight for weight in stranger.objectives.values()]
-        assert common == pytest.approx(engine.population.mean.tolist())
+        assert engine.foretelling is not None
+        assert common == pytest.approx(engine.foretelling.mean[1:].tolist())
         for count in (1, 2, 9):
             decision = engine.decide("speaker")
             engine.feedback(decision.id, preference={"o0": 1.0, "o1": 0.5, "o2": 0.0 if count < 9 else 0.1})
@@ -350,7 +351,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
                 for d, weight in enumerate(engine.preference(user).objectives.values()):
                     inside += weight.low <= world.weights[n, d] <= weight.high
                     total += 1
-    assert 0.85 < inside / total <= 1.0
+    assert 0.92 < inside / total < 0.99
 
 
 def test_many_arms_are_added_together_or_not_at_all(engine: Engine) -> None:

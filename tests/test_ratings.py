@@ -17,15 +17,14 @@ import pytest
 from pamo.cli import main
 from pamo.errors import InputError, ResultFileError
 from pamo.experiments import ratings as study
-from pamo.experiments import split_half
 from pamo.experiments.ratings import (
+    ACTING,
     BASELINE,
     EQUAL,
     EVERYBODY,
     OWN,
     POOLED,
     POOLED_BIAS,
-    SPLIT,
     STYLES,
     measure,
     root_difference,
@@ -35,6 +34,7 @@ from pamo.experiments.ratings import (
 )
 from pamo.experiments.ratings_description import describe, verdict
 from pamo.experiments.tables import Table
+from pamo.priors import foretelling
 from pamo.ratings import Ratings, ratings_of, read_ratings
 from pamo.streams import ENVIRONMENT, stream_for
 
@@ -237,14 +237,14 @@ def test_the_interval_is_that_of_a_bootstrap_over_users() -> None:
 
 
 def test_the_ways_are_those_that_the_figure_draws() -> None:
-    assert set(ways(3)) | {POOLED, POOLED_BIAS, OWN, SPLIT} == set(STYLES)
+    assert set(ways(3)) | {POOLED, POOLED_BIAS, OWN, BASELINE} == set(STYLES)
     assert len(set(STYLES.values())) == len(STYLES)
-    assert ways(3)[BASELINE].elasticity is None
+    assert ways(3)[ACTING].elasticity is None
 
 
 def test_sharing_helps_where_users_are_alike_and_have_said_little() -> None:
     found = by_way(measure(people(spread=0.02), training=[4]), "rmse", 4)
-    assert found[BASELINE] < found["own, plain weights"]
+    assert found[ACTING] < found["own, plain weights"]
     assert found[EVERYBODY] < found[EQUAL]
 
 
@@ -254,10 +254,10 @@ def test_fitted_weights_find_how_the_noise_goes(grows: bool) -> None:
     right, wrong = ("paper's", "plain") if grows else ("plain", "paper's")
     found, phi = by_way(table, "rmse", 20), by_way(table, "elasticity", 20)
     assert found[f"shared, {right} weights"] < found[f"shared, {wrong} weights"]
-    assert abs(found[BASELINE] - found[f"shared, {right} weights"]) < abs(
-        found[BASELINE] - found[f"shared, {wrong} weights"]
+    assert abs(found[ACTING] - found[f"shared, {right} weights"]) < abs(
+        found[ACTING] - found[f"shared, {wrong} weights"]
     )
-    assert (phi[BASELINE] > 0.5) == grows
+    assert (phi[ACTING] > 0.5) == grows
     assert (phi["shared, paper's weights"], phi["shared, plain weights"]) == pytest.approx((1.0, 0.0))
     assert math.isnan(phi["own, plain weights"])
 
@@ -265,12 +265,12 @@ def test_fitted_weights_find_how_the_noise_goes(grows: bool) -> None:
 def test_a_bias_helps_those_who_have_one_and_its_variance_is_found() -> None:
     table = measure(people(users=150, bias=0.3), training=[20])
     found, variance = by_way(table, "rmse", 20), by_way(table, "bias_variance", 20)
-    assert found[f"{BASELINE}, bias"] < 0.9 * found[BASELINE]
-    assert variance[f"{BASELINE}, bias"] == pytest.approx(0.09, rel=0.3)
+    assert found[f"{ACTING}, bias"] < 0.9 * found[ACTING]
+    assert variance[f"{ACTING}, bias"] == pytest.approx(0.09, rel=0.3)
     assert by_way(table, "noise", 20)["shared, plain weights, bias"] == pytest.approx(0.0225, rel=0.15)
-    assert math.isnan(variance[BASELINE])
-    (row,) = table.where(way=f"{BASELINE}, bias").rows()
-    assert row["difference_high"] < 0.0
+    assert math.isnan(variance[ACTING])
+    (row,) = table.where(way=ACTING).rows()
+    assert row["difference_low"] > 0.0
 
 
 def test_the_error_is_on_the_overall_scores_own_scale() -> None:
@@ -465,45 +465,71 @@ def test_of_a_users_ratings_of_an_item_the_last_counts(time: str | None, tmp_pat
     assert kept == ([1, 2, 3, 5, 5] if time else [2, 3, 4, 5, 5])
 
 
-# ---- split halves
+# ---- the prior that is chosen by what foretells
 
 
-def test_halves_are_taken_by_turns_and_add_up_to_the_users_moments() -> None:
-    ratings = people(users=4, each=5)
-    found = split_half.moments_of(ratings.reward, ratings.overall, ratings.starts)
-    for n in range(4):
-        z = np.column_stack([np.ones(5), ratings.reward[5 * n : 5 * n + 5], ratings.overall[5 * n : 5 * n + 5]])
-        assert found[n, 0] == pytest.approx(z[::2].T @ z[::2])
-        assert found[n, 1] == pytest.approx(z[1::2].T @ z[1::2])
+def rounds_of(ratings: Ratings) -> foretelling.Rounds:
+    return foretelling.Rounds(ratings.reward, ratings.overall, ratings.starts)
+
+
+def test_what_is_left_out_is_foretold_as_if_it_had_never_been_seen() -> None:
+    rounds, ridge = rounds_of(uneven()), np.array([2.0, 0.5, 0.5, 0.5])
+    x = np.column_stack([np.ones(len(rounds.overall)), rounds.reward])
+    factors = np.linspace(0.5, 2.0, len(x))
+    found = np.empty(len(x))
+    foretelling.left_out(found, x, rounds.overall, factors, rounds.starts, ridge)
+    for first, last in itertools.pairwise(rounds.starts.tolist()):
+        for i in range(first, last):
+            others = [k for k in range(first, last) if k != i]
+            gram = (x[others] * factors[others, None]).T @ x[others] + np.diag(ridge)
+            beta = np.linalg.solve(gram, (x[others] * factors[others, None]).T @ rounds.overall[others])
+            assert found[i] == pytest.approx(rounds.overall[i] - x[i] @ beta)
 
 
 def test_users_who_do_not_differ_get_everybodys_weights_and_those_who_do_their_own() -> None:
-    size, spreads = 8, {}
+    size, ratios = 8, {}
     for spread in (0.0, 0.3):
         table = measure(people(users=300, each=20, spread=spread, bias=spread), training=[size], splits=2)
         found = by_way(table, "rmse", size)
-        spreads[spread] = found[SPLIT] / found[POOLED]
-        assert found[SPLIT] < found[OWN]
-    assert spreads[0.0] == pytest.approx(1.0, abs=0.001)
-    assert spreads[0.3] < 0.8
+        ratios[spread] = found[BASELINE] / found[POOLED]
+        assert found[BASELINE] < found[OWN]
+    assert ratios[0.0] == pytest.approx(1.0, abs=0.001)
+    assert ratios[0.3] < 0.8
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_that_varies_with_the_reward_passes_for_no_difference_between_users(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    reward = draw.uniform(size=(1500, 3))
+    noise = 0.3 * (1.0 - reward.mean(axis=1)) * draw.standard_t(4, size=1500)
+    rounds = foretelling.Rounds(reward, reward @ TASTE + noise, np.arange(0, 1501, 5))
+    beta = foretelling.regressions(foretelling.summed(rounds), foretelling.fit(rounds))
+    assert beta[:, 1:].std(axis=0).max() < 0.01
 
 
 def test_the_variances_that_made_the_users_are_found() -> None:
     ratings = people(users=600, each=20, spread=0.2, bias=0.1)
-    common = split_half.fit(split_half.moments_of(ratings.reward, ratings.overall, ratings.starts))
-    moments = split_half.moments_of(ratings.reward, ratings.overall, ratings.starts)
+    common = foretelling.fit(rounds_of(ratings))
     level = math.sqrt(0.01 + 0.04 * (common.center**2).sum())  # where rewards are at their mean
-    assert split_half.spreads(moments, common) == pytest.approx([level, 0.2, 0.2, 0.2], rel=0.15)
+    assert np.sqrt(common.spread) == pytest.approx([level, 0.2, 0.2, 0.2], rel=0.15)
     assert common.noise == pytest.approx(0.0225, rel=0.1)
+    assert common.noise / common.ridge == pytest.approx(common.spread, rel=0.5)  # what foretells best is what is true
     assert common.mean[1:] == pytest.approx(TASTE, abs=0.05)
     assert common.errors[0] > common.errors[1] > common.errors[2]
+    assert common.weights == (1.0, 0.0)
+
+
+def test_the_papers_weights_are_taken_where_its_premise_holds() -> None:
+    for grows in (False, True):
+        fitted = foretelling.fit(rounds_of(people(users=200, each=20, spread=0.3, grows=grows)))
+        assert (fitted.weights[0] < 1.0) == grows
 
 
 def test_moving_the_zero_of_a_scale_changes_next_to_nothing() -> None:
     ratings = people(users=100, each=12, spread=0.1)
     moved = ratings_of(np.repeat(np.arange(100), 12), ratings.reward + 3.0, ratings.overall - 1.0)
     one, other = (by_way(measure(each, training=[6], splits=2), "rmse", 6) for each in (ratings, moved))
-    for way in (POOLED, POOLED_BIAS, SPLIT):
+    for way in (POOLED, POOLED_BIAS, BASELINE):
         assert other[way] == pytest.approx(one[way], rel=0.005)
 
 

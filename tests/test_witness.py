@@ -29,6 +29,7 @@ HIDDEN: dict[str, Any] = {
     "preference_scale": st.sampled_from([0.0, 0.1, 1.0]),
     "ridge": st.sampled_from([0.1, 1.0, 4.0]),
     "non_negative": st.booleans(),
+    "levels": st.booleans(),
 }
 
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {

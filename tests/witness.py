@@ -49,7 +49,7 @@ class Question(NamedTuple):
     truth: Floats
     """The true mean preferences, (users, D)."""
     stream: Stream
-    memory: dict[int, Any]
+    memory: dict[Any, Any]
     """Of a trial: what a witness worked out of a whole round, for those that would work it out once more."""
 
 

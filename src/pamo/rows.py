@@ -67,7 +67,7 @@ def counts_at(objectives: int) -> int:
 
 @anywhere
 def pulls_at(objectives: int) -> int:
-    """Return the place in an arm's row of all its pulls, whatever was told of them; then, of those with overall scores."""
+    """Return the place in an arm's row of all its pulls, whatever was told of them; then of those with a score."""
     return triangle(objectives + 2) + 1 + 3 * objectives
 
 
@@ -125,14 +125,6 @@ def observe(row: Floats, start: int, weight: float, values: Floats, size: int) -
         row[start + pair(i, 0)] += scaled
         for j in range(1, i + 1):
             row[start + pair(i, j)] += scaled * values[j - 1]
-
-
-@inlined
-def observe_sums(row: Floats, weight: float, values: Floats, size: int) -> None:
-    """Add w·z alone, the first column of w·z·zᵀ, for whoever reads no more of an arm than means."""
-    row[0] += weight
-    for i in range(1, size):
-        row[i] += weight * values[i - 1]
 
 
 @inlined

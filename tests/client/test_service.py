@@ -106,6 +106,21 @@ def test_feedback_is_taken_once(face: Face, engine: Engine) -> None:
     assert refused.value.field == "arms.A.price"
 
 
+def test_features_are_declared_and_given(face: Face, engine: Engine) -> None:
+    declared = face.ask("declare_features", ["stars", "style: word"])
+    assert declared == engine.features == face.ask("features")
+    assert face.ask("add_arm", "A", features={"stars": 4, "style": "old"}).features == {"stars": 4.0, "style": "old"}
+    face.ask("add_arms", ["A", "B"], features={"A": {"style": None}, "B": {"stars": 2}})
+    assert [one.features for one in face.ask("arms")] == [{"stars": 4.0}, {"stars": 2.0}]
+    assert face.ask("arms") == engine.arms()
+    for wrong in ({"view": "sea"}, {"stars": "four"}):
+        with pytest.raises(InputError) as told:
+            face.ask("add_arm", "A", features=wrong)
+        with pytest.raises(InputError) as said:
+            engine.add_arm("A", features=wrong)
+        assert (str(told.value), told.value.field) == (str(said.value), said.value.field)
+
+
 def test_many_feedbacks_have_a_result_each(face: Face, engine: Engine, clock: Clock) -> None:
     late = face.ask("decide", "ann").id
     clock.now += 40 * 86_400.0
@@ -169,7 +184,7 @@ def test_many_arms_come_in_one_request(face: Face, engine: Engine) -> None:
 
 def test_arms_come_and_go(face: Face, engine: Engine) -> None:
     added = face.ask("add_arm", "C", "Central")
-    assert asdict(added) == {"id": "C", "name": "Central", "active": True, "pulls": 0}
+    assert asdict(added) == {"id": "C", "name": "Central", "active": True, "pulls": 0, "features": {}}
     assert face.ask("add_arm", "C").name == "Central"
     assert face.ask("add_arm", "D").name == "D"
     assert face.ask("add_arm", "C", "Centre").name == "Centre"

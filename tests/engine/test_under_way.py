@@ -26,7 +26,8 @@ class Clock:
 
 
 def pending(engine: Engine) -> list[float]:
-    return engine.core.decider.under_way.line.round(6).tolist()
+    counted: list[float] = engine.core.decider.under_way.line.round(6).tolist()
+    return counted
 
 
 def test_a_decision_counts_as_a_pull_until_its_feedback_is_there_or_not_to_be_expected(tmp_path: Path) -> None:

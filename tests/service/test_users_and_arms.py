@@ -74,7 +74,7 @@ def test_the_life_of_an_arm(service: Service) -> None:
     path = "/v1/arms/D"
     service.get(path, 404)
     new = answer(service.ask("PUT", path, {"name": "Dune"}), 200)
-    assert new == {"id": "D", "name": "Dune", "active": True, "pulls": 0}
+    assert new == {"id": "D", "name": "Dune", "active": True, "pulls": 0, "features": {}}
     assert service.get(path) == new
     assert answer(service.ask("PUT", path, {"name": "Dune Hotel"}), 200)["name"] == "Dune Hotel"
     made = service.decide(arms=["D"])
@@ -91,7 +91,7 @@ def test_the_life_of_an_arm(service: Service) -> None:
     for body in (None, {}, {"name": None}):
         service.ask("DELETE", path)
         revived = answer(service.ask("PUT", path, body), 200)
-        assert revived == {"id": "D", "name": "Dune Hotel", "active": True, "pulls": 1}
+        assert revived == {"id": "D", "name": "Dune Hotel", "active": True, "pulls": 1, "features": {}}
     assert service.decide(arms=["D"])["arm"] == "D"
     assert answer(service.ask("DELETE", "/v1/arms/nothing"), 404)["field"] == "id"
 
@@ -100,9 +100,9 @@ def test_all_arms(service: Service) -> None:
     service.ask("DELETE", "/v1/arms/B")
     assert service.get("/v1/arms") == {
         "arms": [
-            {"id": "A", "name": "Arm A", "active": True, "pulls": 0},
-            {"id": "B", "name": "Arm B", "active": False, "pulls": 0},
-            {"id": "C", "name": "Arm C", "active": True, "pulls": 0},
+            {"id": "A", "name": "Arm A", "active": True, "pulls": 0, "features": {}},
+            {"id": "B", "name": "Arm B", "active": False, "pulls": 0, "features": {}},
+            {"id": "C", "name": "Arm C", "active": True, "pulls": 0, "features": {}},
         ]
     }
 
@@ -170,6 +170,28 @@ def test_many_arms_are_added_in_one_go(service: Service) -> None:
         ({"arms": [{"id": str(n)} for n in range(1001)]}, "arms"),
     ):
         assert answer(service.ask("POST", "/v1/arms", body), 422)["field"] == field
+    assert service.journal() == before
+
+
+def test_arms_have_features(service: Service) -> None:
+    declared = {"features": [{"name": "stars"}, {"name": "pool", "kind": "yes or no"}]}
+    found = answer(service.ask("POST", "/v1/features", declared), 200)
+    assert found == {"features": [{"name": "stars", "kind": "number"}, {"name": "pool", "kind": "yes or no"}]}
+    assert service.get("/v1/objectives")["features"] == found["features"]
+    changed = answer(service.ask("PUT", "/v1/arms/A", {"features": {"stars": 4, "pool": True}}), 200)
+    assert (changed["name"], changed["features"]) == ("Arm A", {"stars": 4.0, "pool": True})
+    several = [{"id": "B", "features": {"pool": False}}, {"id": "C"}]
+    answer(service.ask("POST", "/v1/arms", {"arms": several}), 200)
+    assert [one["features"] for one in service.get("/v1/arms")["arms"]] == [changed["features"], {"pool": False}, {}]
+    before = service.journal()
+    for method, path, body, field in (
+        ("PUT", "/v1/arms/A", {"features": {"stars": "four"}}, "features.stars"),
+        ("PUT", "/v1/arms/A", {"features": {"view": 1}}, "features"),
+        ("POST", "/v1/arms", {"arms": [{"id": "D"}, {"id": "B", "features": {"pool": 1}}]}, "features.B.pool"),
+        ("POST", "/v1/features", {"features": [{"name": "pool", "kind": "word"}]}, "features"),
+        ("POST", "/v1/features", {"features": [{"name": "view", "kind": "sea"}]}, "features[0].kind"),
+    ):
+        assert answer(service.ask(method, path, body), 422)["field"] == field
     assert service.journal() == before
 
 

@@ -14,6 +14,7 @@ from pamo.store import (
     ArmRetired,
     DecisionMade,
     Event,
+    FeaturesDeclared,
     FeedbackGiven,
     Objective,
     Outcome,
@@ -36,6 +37,8 @@ class Model:
         self.setup = setup
         self.expires_after = expires_after
         self.arms: dict[str, tuple[str, bool]] = {}
+        self.declared: dict[str, str] = {}
+        self.features: dict[str, dict[str, object]] = {}
         self.decisions: dict[str, DecisionMade] = {}
         self.parts: dict[str, list[FeedbackGiven]] = {}
         self.count = 1  # the setup
@@ -47,10 +50,16 @@ class Model:
 
     def judge(self, event: Event) -> Outcome:
         match event:
-            case ArmAdded(arm, name):
-                if self.arms.get(arm) == (name, True):
+            case FeaturesDeclared(features):
+                if {one.name for one in features} <= self.declared.keys():
                     return Outcome.DUPLICATE
-                self.arms[arm] = (name, True)
+                self.declared |= {one.name: one.kind for one in features}
+            case ArmAdded(arm, name):
+                known = {**self.features.get(arm, {}), **(event.features or {})}
+                known = {feature: value for feature, value in known.items() if value is not None}
+                if self.arms.get(arm) == (name, True) and self.features.get(arm, {}) == known:
+                    return Outcome.DUPLICATE
+                self.arms[arm], self.features[arm] = (name, True), known
             case ArmRetired(arm):
                 if arm not in self.arms:
                     return Outcome.UNKNOWN
@@ -179,6 +188,10 @@ class Model:
         """Compare everything that a store can be asked."""
         arms = store.arms()
         assert {arm: (arms.names[row], bool(arms.active[row])) for arm, row in arms.rows.items()} == self.arms
+        assert {arm: arms.features[row] for arm, row in arms.rows.items()} == {
+            arm: self.features.get(arm, {}) for arm in self.arms
+        }
+        assert {one.name: one.kind for one in store.features.values()} == self.declared
         if self.arms:
             with store.lock:
                 assert_same(arms.statistics, self.arm_statistics(list(arms.ids)))

@@ -13,7 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from pamo.store import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Outcome, UserErased
+from pamo.contract.features import features
+from pamo.store import ArmAdded, ArmRetired, DecisionMade, Event, FeaturesDeclared, FeedbackGiven, Outcome, UserErased
 from pamo.store.maintenance import verify
 from tests.store.homes import HOMES
 from tests.store.model import SETUP, Model
@@ -53,9 +54,21 @@ class Machine(RuleBasedStateMachine):
             if receipt.outcome is Outcome.RECORDED and isinstance(event, FeedbackGiven):
                 self.given[event.decision] = event
 
-    @rule(arm=st.sampled_from(ARMS), name=st.sampled_from(["old", "new"]))
-    def add_arm(self, arm: str, name: str) -> None:
-        self.append(ArmAdded(arm, name, self.now))
+    @rule(
+        arm=st.sampled_from(ARMS),
+        name=st.sampled_from(["old", "new"]),
+        pool=st.sampled_from([None, True, False]),
+        stars=st.sampled_from([None, 3.0]),
+        style=st.sampled_from([None, "plain", "Jugendstil, grün"]),
+    )
+    def add_arm(self, arm: str, name: str, pool: bool | None, stars: float | None, style: str | None) -> None:
+        given = {"pool": pool, "stars": stars, "style": style}
+        known = {feature: value for feature, value in given.items() if feature in self.model.declared}
+        self.append(ArmAdded(arm, name, self.now, known or None))
+
+    @rule(names=st.lists(st.sampled_from(["pool: yes or no", "stars", "style: word"]), min_size=1, unique=True))
+    def declare(self, names: list[str]) -> None:
+        self.append(FeaturesDeclared(features(names), self.now))
 
     @rule(arm=st.sampled_from(ARMS))
     def retire_arm(self, arm: str) -> None:

@@ -47,7 +47,7 @@ examples:
 
 {_FILE}
 what it prints: users and the lengths of their histories; how much of the overall scores a weighted sum explains; how
-far users differ in level and in weights, as far as one half of a user's ratings foretells the other; and how often a
+far users differ in level and in weights, as far as a user's other ratings foretell one; and how often a
 user's weights choose another item than everybody's, among random items and among nearly equal ones. The last line says
 what that comes to.
 """
@@ -67,7 +67,8 @@ the ways of estimating it:
   everybody's weights      what users have in common, the same for all
   pooled regression        one regression with an intercept for all; with a shrunken bias a user where it says so
   own regression           a ridge regression with an intercept for each user alone
-  split-half prior         bias and weights drawn to everybody's, as strongly as foretells each user's other half best
+  foretelling prior        bias and weights drawn to everybody's, as strongly as foretells ratings left out best, or
+                           altogether: what the engine tells of users by
   own, … weights           each user alone, a ridge of strength 1 towards 0: with the paper's weights D/‖r‖², or plain
   shared, … weights        drawn to what users have in common, as strongly as they are alike: the paper's weights (noise
                            grows with the reward), plain (it does not), or fitted (φ from the data); with a bias of each
@@ -75,10 +76,10 @@ the ways of estimating it:
 
 what it prints:
   RMSE of the overall score on its own scale, every user counting alike; pooled, every rating counting alike; the
-  difference of RMSE to "shared, fitted weights" with its 95 % interval over users; the share of held-out pairs of items
+  difference of RMSE to "foretelling prior" with its 95 % interval over users; the share of held-out pairs of items
   that ĉ·r puts in order as the user did (a bias does not matter there), the mean over users, and its difference in
   percentage points; φ (1: the paper's weights, 0: plain), the variances of preferences τ², of noise σ² and of the bias.
-  As JSON: default, the way that policies take by themselves; and sizes, by ratings learned from and way: rmse, users …
+  As JSON: default, the way that the engine foretells by; and sizes, by ratings learned from and way: rmse, users …
 """
 
 

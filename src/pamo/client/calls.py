@@ -15,6 +15,7 @@ from pamo.contract.answers import (
     Decisions,
     ExplainedDecision,
     Explanation,
+    Features,
     Feedback,
     FeedbackResult,
     FeedbackResults,
@@ -23,6 +24,8 @@ from pamo.contract.answers import (
     Objectives,
     Preference,
 )
+from pamo.contract.features import Feature, FeatureLike, FeatureValue
+from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_text
 from pamo.contract.objectives import Objective
 from pamo.contract.requests import (
@@ -33,6 +36,7 @@ from pamo.contract.requests import (
     as_arms,
     as_feedback,
     as_request,
+    features_by_arm,
     id_of,
 )
 
@@ -152,21 +156,42 @@ def erase_user(user: str) -> Call[None]:
 # Arms and the service itself
 
 
-def add_arm(arm: str, name: str | None = None) -> Call[Arm]:
-    """Offer an arm from now on; again: revive it; with another name: rename it. Needs the role admin."""
-    return Call("PUT", _arm(arm), reader(Arm), body({"name": name}), _JSON)
+def add_arm(arm: str, name: str | None = None, features: Mapping[str, FeatureValue | None] | None = None) -> Call[Arm]:
+    """Offer an arm from now on; again: revive it; with another name: rename it. Needs the role admin.
+
+    features: what is known of it; those that it has stay as they are until they are given anew.
+    """
+    return Call("PUT", _arm(arm), reader(Arm), body({"name": name, "features": features}), _JSON)
 
 
-def add_arms(arms: ArmsLike) -> Call[list[Arm]]:
+def add_arms(
+    arms: ArmsLike, features: Mapping[str, Mapping[str, FeatureValue | None]] | None = None
+) -> Call[list[Arm]]:
     """Offer many arms from now on: a list of ids, or a mapping from ids to names. Needs the role admin.
 
-    Nothing is recorded if one of them is wrong. Return them in the order in which they were added first.
+    Nothing is recorded if one of them is wrong. Return them in the order in which they were added first. features: by
+    id, as for `add_arm`.
     """
-    several = [{"id": arm, "name": name} for arm, name in as_arms(arms).items()]
+    names = as_arms(arms)
+    known = features_by_arm(features, names)
+    several = [{"id": arm, "name": name, "features": known.get(arm)} for arm, name in names.items()]
     for one in several:
         check_text(one["id"], "an arm", "arm")
     read = reader(ArmList)
     return _batch("/v1/arms", lambda content: read(content).arms, "arms", several)
+
+
+def declare_features(features: Iterable[FeatureLike]) -> Call[tuple[Feature, ...]]:
+    """Let arms have these features from now on; return all that there are. Needs the role admin."""
+    declared = [{"name": one.name, "kind": one.kind} for one in features_of(features)]
+    read = reader(Features)
+    return _post("/v1/features", lambda content: read(content).features, {"features": declared})
+
+
+def features() -> Call[tuple[Feature, ...]]:
+    """Return what may be known of arms beforehand."""
+    read = reader(Objectives)
+    return Call("GET", "/v1/objectives", lambda content: read(content).features)
 
 
 def retire_arm(arm: str) -> Call[Arm]:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pamo.contract.codes import Code
+from pamo.contract.features import Feature, FeatureValue
 from pamo.contract.objectives import Objective
 
 FORMAT = 1
@@ -32,11 +33,15 @@ class Setup:
 
 @dataclass(slots=True)
 class ArmAdded:
-    """An arm can be chosen from now on. Added again it is revived; added with another name it is renamed."""
+    """An arm can be chosen from now on. Added again it is revived; added with another name it is renamed.
+
+    features: those that are new or have changed, None for one that is not known any more.
+    """
 
     arm: str
     name: str
     at: float
+    features: Mapping[str, FeatureValue | None] | None = None
 
 
 @dataclass(slots=True)
@@ -44,6 +49,14 @@ class ArmRetired:
     """An arm is no longer offered. What was learned of it stays, and late feedback still counts."""
 
     arm: str
+    at: float
+
+
+@dataclass(slots=True)
+class FeaturesDeclared:
+    """Arms may have these features from now on."""
+
+    features: tuple[Feature, ...]
     at: float
 
 
@@ -101,7 +114,43 @@ class UserErased:
     at: float
 
 
-Event = Setup | ArmAdded | ArmRetired | DecisionMade | FeedbackGiven | UserErased
+@dataclass(slots=True)
+class TasteChanged:
+    """A user was found to care about other things than before: what was learned of the user until then counts no more.
+
+    decision: the first that is counted to the new taste. kept: what is known since, the arm, the raw scores and the
+    overall score of each round. user: None once the user was erased, and kept is then empty.
+    """
+
+    decision: str
+    user: str | None
+    at: float
+    kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
+
+
+@dataclass(slots=True)
+class ArmChanged:
+    """An arm was found to be another than before: what was learned of these objectives until then counts no more.
+
+    kept: by objective what is known since: how many raw scores, their sum, and the sum of their squares.
+    """
+
+    arm: str
+    at: float
+    kept: Mapping[str, tuple[float, float, float]]
+
+
+Event = (
+    Setup
+    | FeaturesDeclared
+    | ArmAdded
+    | ArmRetired
+    | ArmChanged
+    | DecisionMade
+    | FeedbackGiven
+    | UserErased
+    | TasteChanged
+)
 
 
 class Outcome(StrEnum):

@@ -99,6 +99,14 @@ def as_arms(given: ArmsLike) -> dict[str, str | None]:
     raise InputError(f"expected arms as a list of ids, or a mapping from ids to names, got {given!r:.80}", "arms")
 
 
+def features_by_arm(given: Any, arms: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return features by the ids of these arms, none where they are not given."""
+    known: Any = {} if given is None else given
+    if not isinstance(known, Mapping) or not known.keys() <= arms.keys():
+        raise InputError(f"expected features by the ids of these arms, got {known!r:.80}", "features")
+    return known
+
+
 def id_of(given: str | Decision) -> str:
     """Return the id of a decision, of which the decision itself may be given."""
     return given.id if isinstance(given, Decision) else given

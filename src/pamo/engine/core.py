@@ -16,11 +16,14 @@ from pamo.contract.events import (
     ArmRetired,
     DecisionMade,
     Event,
+    FeaturesDeclared,
     FeedbackGiven,
     Outcome,
     Receipt,
     UserErased,
 )
+from pamo.contract.features import FeatureLike, FeatureValue, checked_features
+from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_text, check_user
 from pamo.contract.requests import (
     ArmsLike,
@@ -31,6 +34,7 @@ from pamo.contract.requests import (
     as_feedback,
     as_request,
     asks_the_same,
+    features_by_arm,
     id_of,
 )
 from pamo.engine.deciding import Decider
@@ -94,7 +98,17 @@ class Core:
             if not await self._admit(face, [request]):
                 raise
             event = await face.choose(request)
+        if self.decider.watch.due and await self.notice(face):
+            self.decider.under_way.forget(event.id)
+            event = await face.choose(request)
         return self.decided(event, await face.record(event))
+
+    async def notice(self, face: Face) -> bool:
+        """Test and record what may have changed; tell whether anything did."""
+        found = await face.read(self.decider.watch.found, journal=True)
+        if found:
+            await face.record_many(found)
+        return bool(found)
 
     async def decide_many(self, face: Face, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
         """Choose for many users at once: each request a user, or a mapping of what `decide` takes.
@@ -114,6 +128,8 @@ class Core:
                 raise
             others = iter(await self.decide_many(face, rest))
             return [next(others) if known is None else known for known in first]
+        if self.decider.watch.due:
+            await self.notice(face)
         receipts = await face.record_many(events)
         return [self.decided(event, receipt) for event, receipt in zip(events, receipts, strict=True)]
 
@@ -159,7 +175,7 @@ class Core:
         those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id.
         """
         event = self.given(decision_id, rewards, overall, preference, arm)
-        return self.answered(event.decision, await face.record(event))
+        return self.answered(event, await face.record(event))
 
     async def feedback_many(self, face: Face, items: Iterable[Mapping[str, Any] | FeedbackRequest]) -> list[Feedback]:
         """Take many feedbacks at once: each a mapping of what `feedback` takes, `decision_id` among it.
@@ -187,11 +203,11 @@ class Core:
         decision_id = decision if type(decision) is str else id_of(decision)
         return FeedbackGiven(decision_id, {} if rewards is None else rewards, self.clock(), overall, preference, arm)
 
-    def answered(self, decision: str, receipt: Receipt) -> Feedback:
+    def answered(self, event: FeedbackGiven, receipt: Receipt) -> Feedback:
         """Return what became of a feedback."""
         outcome, made, learned = receipt.outcome, receipt.decision, receipt.learned
         if outcome is Outcome.RECORDED and made is not None:
-            self.decider.under_way.end(decision, self.clock())
+            self.decider.under_way.end(event.decision, event.at)
             if made.user is not None:
                 self.decider.prior.note(made.user)
         if receipt.code is not None:
@@ -199,7 +215,7 @@ class Core:
         missing: tuple[str, ...] = ()
         if len(learned) < len(self._lessons):
             missing = tuple(one for one in self._lessons if one not in learned)
-        return Feedback(decision, "recorded" if outcome is Outcome.RECORDED else "duplicate", learned, missing)
+        return Feedback(event.decision, "recorded" if outcome is Outcome.RECORDED else "duplicate", learned, missing)
 
     def results(self, events: Sequence[FeedbackGiven], receipts: Sequence[Receipt]) -> list[FeedbackResult]:
         """Return what became of each of many feedbacks."""
@@ -207,7 +223,7 @@ class Core:
         for event, receipt in zip(events, receipts, strict=True):
             code = receipt.code
             if code is None:
-                one = self.answered(event.decision, receipt)
+                one = self.answered(event, receipt)
                 found.append(FeedbackResult(one.id, one.status, one.learned, one.not_learned, code=one.status))
             else:
                 status = receipt.outcome.value
@@ -216,18 +232,38 @@ class Core:
 
     # Arms
 
-    async def add_arm(self, face: Face, arm: str, name: str | None = None) -> None:
-        """Offer an arm from now on. Added again it is revived; with another name it is renamed."""
-        check_text(arm, "an arm", "arm")
-        await self.add_arms(face, {arm: name})
+    async def add_arm(
+        self,
+        face: Face,
+        arm: str,
+        name: str | None = None,
+        features: Mapping[str, FeatureValue | None] | None = None,
+    ) -> None:
+        """Offer an arm from now on. Added again it is revived; with another name it is renamed.
 
-    async def add_arms(self, face: Face, arms: ArmsLike) -> None:
+        features: what is known of it, of those that are declared; some may be missing. The ones that it has stay as
+        they are until they are given anew; None is one that is not known any more.
+        """
+        check_text(arm, "an arm", "arm")
+        await self._add_arms(face, {arm: name}, {} if features is None else {arm: features}, "features")
+
+    async def add_arms(
+        self,
+        face: Face,
+        arms: ArmsLike,
+        features: Mapping[str, Mapping[str, FeatureValue | None]] | None = None,
+    ) -> None:
         """Offer many arms from now on, recorded together: a list of ids, or a mapping from ids to names.
 
         Nothing is recorded if one of them is wrong. An arm without a name keeps the one that it has, or is called by
-        its id.
+        its id. features: by id, as for `add_arm`.
         """
         names = as_arms(arms)
+        await self._add_arms(face, names, features_by_arm(features, names), "features.{}")
+
+    async def _add_arms(
+        self, face: Face, names: dict[str, str | None], features: Mapping[str, Any], field: str
+    ) -> None:
         if not names:
             return
         if None in names.values():
@@ -236,8 +272,15 @@ class Core:
             for arm, name in names.items():
                 if name is None:
                     names[arm] = table.names[rows[arm]] if arm in rows else arm
-        now = self.clock()
-        await face.record_many([ArmAdded(arm, name, now) for arm, name in names.items()])  # type: ignore[arg-type]
+        now, declared = self.clock(), self.store.features
+        for arm, given in features.items():
+            checked_features(given, declared, field.format(arm))
+        events = [ArmAdded(arm, name, now, features.get(arm)) for arm, name in names.items()]  # type: ignore[arg-type]
+        await face.record_many(events)
+
+    async def declare_features(self, face: Face, features: Iterable[FeatureLike]) -> None:
+        """Let arms have these features from now on: names, or text such as "pool: yes or no"; again changes nothing."""
+        await face.record(FeaturesDeclared(features_of(features), self.clock()))
 
     async def retire_arm(self, face: Face, arm: str) -> None:
         """Offer an arm no longer. What was learned of it stays, and late feedback still counts."""

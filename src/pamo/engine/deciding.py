@@ -8,13 +8,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from pamo.arrays import Floats, Ints
 from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
 from pamo.contract.requests import OfferLike, Request, given_scores
+from pamo.engine.changing import Watch
 from pamo.engine.explaining import details
+from pamo.engine.features import table_of
 from pamo.engine.kernels import PROPENSITY, SEEN
 from pamo.engine.plans import Chooser, ReadyPolicy, blank
 from pamo.engine.prior import Prior
@@ -23,7 +26,9 @@ from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.policies import Policy, recommended
 from pamo.policies.registry import parse
-from pamo.priors import Population
+from pamo.priors import Population, offsets_of
+from pamo.rows import partial_at, stated_width
+from pamo.statistics import Pairs, UserStatistics
 from pamo.store import Arms, DecisionMade, Store
 from pamo.streams import POLICY, stream_for
 
@@ -85,12 +90,17 @@ class Decider:
         # What is reported of users, and shared by them, is the policy's own estimate where it has a shared one.
         self.estimate = self.hidden.estimate if self.hidden.shared else recommended().estimate(count)
         self.prior = Prior(store, self.estimate)
+        self.watch = Watch(store, self.prior, clock)
         self._chooser = Chooser(count, stream_for(seed, 0, POLICY))
         self._unknown = np.full((1, count), np.nan)
+        self._partial = partial_at(count)
+        self._no_stated = np.zeros((1, stated_width(count)))
+        self._no_pairs = Pairs.none(users=1, objectives=count)
         self._table: Arms | None = None
         self._offers: dict[tuple[str, ...] | None, Offer] = {}
         self._remembered = 0
         self._blanks: dict[int, tuple[Floats, Ints]] = {}
+        self._foretelling = False
         self.under_way = UnderWay()
         """The decisions that wait for feedback."""
         self.under_way.replay(store.tail(TAIL))
@@ -126,14 +136,20 @@ class Decider:
                 if ranked <= 100:
                     self._blanks[ranked] = room
             out, picks = room
+            out[0, -2] = crc32(user.encode())
+            own = sums if self.prior.foretold is None else self._complete(user, sums, table)
             scores = None if given is None else self._known_scores(given, offered or (), len(offer))
             with store.lock:
-                self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics, scores)
+                self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
             row = tuple(out[0].tolist())
             if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
+                own = sums if self.prior.foretold is None else self._complete(user, sums, table)
                 with store.lock:
-                    self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics, scores)
+                    self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
                 row = tuple(out[0].tolist())
+            if row[-1] > 0.0:
+                self.watch.suspect(user)
+            self.watch.look(table)
             ids = table.ids
             chosen = (ids[picks.item(0)],) if ranked == 1 else tuple(ids[i] for i in picks[0].tolist())
         return self._event(user, chosen, row, plan, ids, offered, k, preference, key, given)
@@ -173,19 +189,22 @@ class Decider:
             for (plan, k), members in groups.items():
                 out, picks = blank(len(members), len(self.names), k)
                 rows = [offers[n][1] for n in members]
-                starts = np.zeros(len(members) + 1, dtype=np.int64)
-                np.cumsum([len(row) for row in rows], out=starts[1:])
-                arguments = (plan, out, picks, np.concatenate(rows), starts, sums[members], stated[members])
+                users = [requests[n].user for n in members]
+                out[:, -2] = [crc32(user.encode()) for user in users]
+                own = sums[members], stated[members], known[members]
                 scores = None
                 if any(given[n] for n in members):
-                    parts = [self._known_scores(given[n] or {}, offers[n][0] or (), len(offers[n][1])) for n in members]
-                    scores = np.concatenate(parts)
+                    scores = [
+                        self._known_scores(given[n] or {}, offers[n][0] or (), len(offers[n][1])) for n in members
+                    ]
                 for _ in range(2):
-                    with self._store.lock:
-                        self._chooser.choose(*arguments, known[members], table.statistics, scores)
+                    self._choose_group(plan, out, picks, rows, users, own, table, scores)
                     if not (plan.shared and self.prior.renew(float(out[0, SEEN]), self._use)):
                         break
                 for n, row, picked in zip(members, out.tolist(), picks.tolist(), strict=True):
+                    if row[-1] > 0.0:
+                        self.watch.suspect(requests[n].user)
+                    self.watch.look(table)
                     one, chosen = requests[n], tuple(table.ids[i] for i in picked)
                     events[n] = self._event(
                         one.user,
@@ -200,6 +219,63 @@ class Decider:
                         given[n],
                     )
         return [events[n] for n in range(len(requests))]
+
+    def _choose_group(
+        self,
+        plan: ReadyPolicy,
+        out: Floats,
+        picks: Ints,
+        rows: Sequence[Ints],
+        users: Sequence[str],
+        own: tuple[Floats, Floats, Floats],
+        table: Arms,
+        scores: Sequence[Floats] | None,
+    ) -> None:
+        """Decide by one policy for these users, each among the arms of a row; own: sums, stated and known."""
+        # What arms are worth beyond their scores differs from user to user: then one goes after another.
+        step = len(users) if self.prior.foretold is None else 1
+        for first in range(0, len(users), step):
+            part = slice(first, first + step)
+            sums, stated, known = (one[part] for one in own)
+            if self.prior.foretold is not None:
+                sums = self._complete(users[first], sums, table)
+            starts = np.zeros(len(sums) + 1, dtype=np.int64)
+            np.cumsum([len(row) for row in rows[part]], out=starts[1:])
+            with self._store.lock:
+                self._chooser.choose(
+                    plan,
+                    out[part],
+                    picks[part],
+                    np.concatenate(rows[part]),
+                    starts,
+                    sums,
+                    stated,
+                    known,
+                    table.statistics,
+                    None if scores is None else np.concatenate(scores[part]),
+                )
+
+    def completed(self, user: str) -> UserStatistics:
+        """Return a user's sums with what incomplete rounds say added."""
+        sums = self._store.users([user])
+        if self.prior.foretold is None:
+            return sums
+        return self.prior.complete(sums, self._store.user_pairs([user]), self._store.arms().statistics)[0]
+
+    def _complete(self, user: str, sums: Floats, table: Arms) -> Floats:
+        """Return a user's row with what incomplete rounds say added, and have offsets ready for a decision."""
+        foretold = self.prior.foretold
+        assert foretold is not None
+        statistics, partial = table.statistics, sums.item(self._partial) > 0.0
+        if not partial and not foretold.has_offsets:
+            return sums
+        with self._store.lock:
+            users = UserStatistics(rows=sums, stated=self._no_stated)
+            pairs = self._store.user_pairs([user]) if partial else self._no_pairs
+            users, read = self.prior.complete(users, pairs, statistics)
+            if foretold.has_offsets:
+                self._chooser.offset(offsets_of(pairs, statistics, self.prior.foretold_of(statistics), read))
+        return users.rows
 
     def cost(self, requests: Sequence[Request]) -> int:
         """Return how often an arm is looked at for these: once for each that is ranked, of all on offer."""
@@ -254,6 +330,14 @@ class Decider:
         with self._lock:
             if self.hidden.shared:
                 self.hidden.use(prior)
+            if self.prior.foretold is not None or self._foretelling:
+                self._foretell()
+
+    def _foretell(self) -> None:
+        """Have arms' scores on hidden objectives read as they were found last."""
+        foretold = self.prior.foretold
+        self._foretelling = foretold is not None
+        self._chooser.foretell(None if foretold is None else np.where(foretold.hidden > 0.0, foretold.means, np.nan))
 
     def _plan(self, is_known: bool, has_stated: bool) -> ReadyPolicy:
         if is_known:
@@ -276,7 +360,10 @@ class Decider:
         """Return the arms, and start over if they are others than before."""
         table = self._store.arms()
         if self._table is None or table.version != self._table.version:
-            self._chooser.take(len(table.ids))
+            declared = self._store.features
+            known = table_of(table.features, declared)[1] if declared else None
+            self._chooser.take(len(table.ids), known)
+            self._foretell()
             self.under_way.attach(self._chooser.under_way, table.rows)
             self._forget_offers()
         self._table = table

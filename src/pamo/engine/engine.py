@@ -20,7 +20,9 @@ from pamo.contract.answers import (
     Statistics,
     UserExport,
 )
-from pamo.contract.events import DecisionMade, Event, FeedbackGiven, Receipt, Setup
+from pamo.contract.events import DecisionMade, Event, FeedbackGiven, Receipt, Setup, TasteChanged
+from pamo.contract.features import Feature, FeatureLike
+from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_user
 from pamo.contract.methods import like
 from pamo.contract.objectives import Objective, ObjectiveLike, objective, objectives
@@ -29,11 +31,14 @@ from pamo.engine.core import Core, Face, answer
 from pamo.engine.deciding import Decider
 from pamo.engine.estimates import known_of, preference_of
 from pamo.engine.explaining import explained, names_in
+from pamo.engine.foretelling import Foreteller
 from pamo.engine.front import front_of
 from pamo.errors import InputError, UnknownDecisionError
 from pamo.estimators import Estimate
 from pamo.policies import Policy
 from pamo.priors import Population
+from pamo.priors.foretelling import Foretelling
+from pamo.statistics import UserStatistics
 from pamo.store import Store, open_store
 
 P = ParamSpec("P")
@@ -88,6 +93,9 @@ def _decide(
         event = engine._decider.choose(user, arms, preference, k, key)
     except InputError:
         return _whole_decide(engine, user, arms, preference, k, key)  # a repeated request, a new arm, or an error
+    if engine._decider.watch.due and _notice(engine):
+        engine._decider.under_way.forget(event.id)
+        event = engine._decider.choose(user, arms, preference, k, key)
     return engine.core.decided(event, engine.store.append(event))
 
 
@@ -96,7 +104,7 @@ def _feedback(
 ) -> Feedback:
     core = engine.core
     event = core.given(decision_id, rewards, overall, preference, arm)
-    return core.answered(event.decision, engine.store.append(event))
+    return core.answered(event, engine.store.append(event))
 
 
 def _short(
@@ -106,6 +114,7 @@ def _short(
 
 
 _whole_decide = _at_once(Core.decide)
+_notice = _at_once(Core.notice)
 
 
 class Engine:
@@ -113,7 +122,8 @@ class Engine:
 
     objectives: what arms are scored on: names, `Objective`s, mappings, or text such as "price: 0..500, lower is
     better". A store that was begun before knows its own, and they may be left out. overall: the scale of the overall
-    score, as text ("1..5"), a mapping or an `Objective`; by default from 0 to 1.
+    score, as text ("1..5"), a mapping or an `Objective`; by default from 0 to 1. features: what may be known of arms
+    before anything is seen of them: names, or text such as "stars: number", "pool: yes or no", "style: word".
 
     policy: "recommended" is the recommended policy for each mode (see `decide`); another name, or a policy, is used
     for all. store: "memory:", the path of a SQLite file, "postgresql://…", or a store, which the engine then leaves
@@ -142,6 +152,7 @@ class Engine:
         store: str | Path | Store = "memory:",
         *,
         overall: ObjectiveLike | None = None,
+        features: Iterable[FeatureLike] = (),
         seed: int | None = None,
         accept_new_arms: bool = False,
         max_new_arms: int = 1000,
@@ -164,6 +175,7 @@ class Engine:
             self._decider = Decider(
                 self.store, policy, seed, draws, clock, explore_at_most=explore_at_most, explore_within=explore_within
             )
+            self._foreteller = Foreteller(self.store, self._decider.prior.sample)
             self.policy = policy
         except BaseException:
             if self._owns_store:
@@ -172,6 +184,12 @@ class Engine:
         self.core = Core(self.store, self._decider, clock, max_new_arms if accept_new_arms else 0)
         """What makes events and reads receipts, for those who wait for the store in their own way."""
         self._face = _AtOnce(self.store, self._decider)
+        if declared := features_of(features):
+            try:
+                self.declare_features(declared)
+            except BaseException:
+                self.close()
+                raise
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
@@ -180,8 +198,13 @@ class Engine:
 
     @property
     def population(self) -> Population:
-        """What users have in common, as it was fitted last."""
+        """What users have in common as policies act by it, as it was fitted last."""
         return self._decider.prior.population
+
+    @property
+    def foretelling(self) -> Foretelling | None:
+        """What users have in common as their preferences are told by it; None while nobody gave an overall score."""
+        return self._foreteller.common()
 
     @property
     def estimate(self) -> Estimate:
@@ -198,6 +221,7 @@ class Engine:
     def refit(self) -> None:
         """Fit what users have in common now; otherwise it is done whenever the overall scores have grown by half."""
         self._decider.refit()
+        self._foreteller.fit()
 
     # Decisions and feedback
 
@@ -211,14 +235,20 @@ class Engine:
     add_arm = _at_once(Core.add_arm)
     add_arms = _at_once(Core.add_arms)
     retire_arm = _at_once(Core.retire_arm)
+    declare_features = _at_once(Core.declare_features)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """What may be known of arms beforehand."""
+        return tuple(self.store.features.values())
 
     def arms(self) -> list[Arm]:
         """Return all arms, the retired ones among them."""
         with self.store.lock:
             table = self.store.arms()
             pulls = table.statistics.pulls.tolist()
-        rows = zip(table.ids, table.names, table.active.tolist(), pulls, strict=True)
-        return [Arm(arm, name, active, int(count)) for arm, name, active, count in rows]
+        rows = zip(table.ids, table.names, table.active.tolist(), pulls, table.features, strict=True)
+        return [Arm(arm, name, active, int(count), dict(known)) for arm, name, active, count, known in rows]
 
     def arm(self, arm: str) -> Arm | None:
         """Return an arm, or None if there is none of that id."""
@@ -227,7 +257,8 @@ class Engine:
             row = table.rows.get(arm)
             if row is None:
                 return None
-            return Arm(arm, table.names[row], bool(table.active[row]), int(table.statistics.pulls[row]))
+            pulls, known = int(table.statistics.pulls[row]), dict(table.features[row])
+            return Arm(arm, table.names[row], bool(table.active[row]), pulls, known)
 
     def front(self) -> list[FrontArm]:
         """Return the active arms, those on the Pareto front first, with how sure it is that they are on it."""
@@ -242,8 +273,11 @@ class Engine:
     def preference(self, user: str) -> Preference:
         """Return what a user cares about, with intervals; for a new user, what users have in common."""
         check_user(user)
-        decider = self._decider
-        return preference_of(user, decider.names, self.store.users([user]), decider.estimate, self.population)
+        return self.told_of(user, self._decider.completed(user))
+
+    def told_of(self, user: str, sums: UserStatistics) -> Preference:
+        """Return what such sums of a user tell of what the user cares about."""
+        return preference_of(user, self._decider.names, sums, self._decider.estimate, self.foretelling)
 
     def explain(self, decision: str | Decision) -> Explanation:
         """Say why an arm was chosen, and which would have been without exploration."""
@@ -290,7 +324,7 @@ class Engine:
         history = [
             {"event": type(event).__name__, **asdict(event)}
             for _, event in self.store.history(user)
-            if isinstance(event, DecisionMade | FeedbackGiven)
+            if isinstance(event, DecisionMade | FeedbackGiven | TasteChanged)
         ]
         return asdict(UserExport(user, self.preference(user), history))
 
@@ -299,6 +333,7 @@ class Engine:
     def close(self) -> None:
         """Let go of the store, if the engine opened it. Closing twice is fine."""
         self._decider.prior.wait()
+        self._foreteller.wait()
         if self._owns_store:
             self.store.close()
 

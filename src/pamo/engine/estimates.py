@@ -11,8 +11,8 @@ import numpy as np
 from pamo.arrays import Floats
 from pamo.contract.answers import Estimate, Preference, Weight
 from pamo.estimators import Estimate as Learning
-from pamo.estimators import regress, reward_means
-from pamo.priors import COUNT, Population
+from pamo.estimators import preferences, reward_means, student_t
+from pamo.priors.foretelling import Foretelling, regressions, variances
 from pamo.statistics import ArmStatistics, UserStatistics
 
 NORMAL_95 = 1.959963984540054
@@ -62,28 +62,30 @@ def known_of(sums: ArmStatistics) -> Known:
 
 
 def preference_of(
-    user: str, names: tuple[str, ...], sums: UserStatistics, estimate: Learning, population: Population
+    user: str, names: tuple[str, ...], sums: UserStatistics, estimate: Learning, common: Foretelling | None
 ) -> Preference:
-    """Return what is known of one user's preference: as stated where anything was, otherwise as learned."""
+    """Return what is known of one user's preference: as stated where anything was, otherwise as learned.
+
+    common: what users have in common, None while nothing is known of them.
+    """
     rounds, stated = int(sums.rounds[0]), float(sums.stated_count[0])
     center: Floats
     if stated > 0:
         source, center = "stated", sums.stated_sum[0] / stated
         # The mean square of the weights stands for one more statement's variance: one statement alone has none to show.
         squares = np.maximum(sums.stated_square[0] - stated * center**2, 0.0) + float(np.mean(center**2))
-        error = np.sqrt(squares / stated / stated)
+        room = NORMAL_95 * np.sqrt(squares / stated / stated)
+    elif common is None:
+        # Nothing is known of how much overall scores vary: as if it were over their whole scale.
+        source, center = "nothing", preferences(sums, estimate)[0]
+        room = np.full(len(names), NORMAL_95 / math.sqrt(estimate.ridge))
     else:
-        weights, inverse, noise = regress(sums, estimate, population)
-        center, variance = weights[0], float(noise[0])
-        source = "overall" if sums.plain[0, 0, 0] > 0 else "others"
-        if population.numbers[COUNT] == 0.0:
-            # Nothing is known of how much overall scores vary: as if it were over their whole scale.
-            variance = 1.0
-            source = "nothing" if source == "others" else source
-        error = np.sqrt(variance * np.diagonal(inverse[0]))
-    low, high = center - NORMAL_95 * error, center + NORMAL_95 * error
+        source, center = "overall" if sums.plain[0, 0, 0] > 0 else "others", regressions(sums, common)[0, 1:]
+        variance, freedom = (each[0, 1:] for each in variances(sums, common))
+        room = np.array([student_t(max(one, 2.0)) for one in freedom.tolist()]) * np.sqrt(variance)
+    low, high = center - room, center + room
     if estimate.non_negative and not stated:
-        low = np.maximum(low, 0.0)
+        center, low, high = (np.maximum(each, 0.0) for each in (center, low, high))
     return Preference(
         user,
         rounds,

@@ -7,6 +7,7 @@ one offer. What kernels read is derived from the rows by `pamo.reading` and `pam
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,33 +16,41 @@ from pamo.arrays import Floats, Ints
 from pamo.compiling import anywhere, count_of, inlined, kernel
 from pamo.estimators import Kind
 from pamo.policies.base import UNSCORED, pick, scratch_for, value_of
-from pamo.priors import NUMBERS, Population, Room, read_user
+from pamo.priors import NUMBERS, PAPER, Population, Room, fit_arms, read_user
+from pamo.priors import PLAIN as PLAIN_WEIGHT
 from pamo.reading import (
     MEAN,
     PREFERENCE,
     PULLS,
     WIDTH,
+    between_at,
     common_numbers,
+    complete_at,
     count_at,
+    expected_at,
     freedom_at,
+    freedoms_at,
     gather,
+    inverse_at,
+    noise_at,
     padded,
     read_arm,
     scatter_at,
     tile_height,
     user_numbers,
 )
-from pamo.rows import ROUNDS, STATED_COUNT, STATED_SUM, counts_at, pair, scored_at, triangle
+from pamo.rows import LEAST_SQUARE, PLAIN, ROUNDS, STATED_COUNT, STATED_SUM, counts_at, pair, pulls_at, triangle
 from pamo.streams import Stream, below
 
 SCAN = 256
 """Arms that are looked at in each call whether or not they are on offer, so that what all arms have in common is up
 to date: at once with so many arms, within a few decisions with more."""
 
-CURSOR, STALE, TOTAL, BUDGET, COMMON = range(5)
+CURSOR, STALE, TOTAL, BUDGET, GIVEN, DUE, COMMON = range(7)
 """Places in `state`: the next arm to look at, rows changed since the totals were last summed from scratch, feedbacks
-with an overall score, how many decisions may explore now; from COMMON on what all arms have in common, what was seen of
-each, and the tile of all arms."""
+with an overall score, how many decisions may explore now, scores given in all objectives together, at how many of these
+the arms' prior is to be fitted anew; from COMMON on what all arms have in common, what was seen of each, hidden scores
+that were found, the tile of all arms, and the users who are watched."""
 
 KIND, NON_NEGATIVE, FIRST, HAS_FIRST, DRAWS, AT_MOST, WITHIN, PRIOR = range(8)
 """Places in `numbers`: how ĉ is formed; the share of decisions that may explore, and how much worse than the best known
@@ -53,6 +62,16 @@ SAVED = 10.0
 """How many decisions that could have explored, and did not, may do so later: else an idle hour would be made up for."""
 HELD_BACK = 1e100
 """What is taken off an arm's value that is not to be explored: it comes after all others, the best of them first."""
+
+SLOTS = 1 << 14
+"""Users who are watched at a time, each in the slot that a hash says: of two with the same, the one who came last."""
+TAG, COUNT, HIGHER, LOWER, WIDER, OVERALLS = range(6)
+"""Places in a slot: whose it is, how many rounds were seen, three sums of surprises, and Σg; then Σr, then ĉ."""
+SHIFT, SPREAD, FURTHEST = 0.5, 2.0, 4.0
+"""What is taken off each surprise: half a standard deviation where scores are higher, or lower, than foretold, and
+twice the variance where they are only further off; one score counts for at most four deviations."""
+LIMIT, WIDE_LIMIT = 7.0, 14.0
+"""Sums of surprises from which on a user is suspect: without a change once in about a thousand rounds."""
 
 PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_PREFERENCE, WEIGHTS = range(8)
 """Places in a row of `out`; from WEIGHTS on ĉ, then r̂ of the chosen arm, then that of the arm of the highest value."""
@@ -75,32 +94,49 @@ def seen_at(objectives: int) -> int:
 @anywhere
 def state_size(arms: int, objectives: int) -> int:
     """Return the length of `state`."""
-    return seen_at(objectives) + 2 * arms + tile_height(objectives) * padded(arms)
+    return watch_at(arms, objectives) + SLOTS * slot_width(objectives)
+
+
+@anywhere
+def watch_at(arms: int, objectives: int) -> int:
+    """Return where in `state` the users begin who are watched."""
+    return seen_at(objectives) + (2 + objectives) * arms + tile_height(objectives) * padded(arms)
+
+
+@anywhere
+def slot_width(objectives: int) -> int:
+    """Return the numbers that are kept of a user who is watched."""
+    return OVERALLS + 1 + 2 * objectives
 
 
 @anywhere
 def work_size(arms: int, objectives: int) -> int:
     """Return the length of `work`: a user, the same without doubt, room to estimate, room to score, a tile."""
     lines, length = scratch_for(arms, objectives)
-    estimating = 2 * objectives**2 + 4 * objectives + user_numbers(objectives)
+    estimating = 2 * objectives**2 + 8 * objectives + user_numbers(objectives) + 6
     return 2 * user_numbers(objectives) + estimating + lines * length + tile_height(objectives) * padded(arms)
 
 
 @anywhere
 def out_width(objectives: int) -> int:
-    """Return the numbers in a row of `out`."""
-    return WEIGHTS + 3 * objectives
+    """Return the numbers in a row of `out`: before the last a number for the user, last whether that one is suspect."""
+    return WEIGHTS + 3 * objectives + 2
 
 
 @anywhere
 def arm_views(state: Floats, arms: int, objectives: int) -> Any:
-    """Return views of `state`: what arms have in common, feedbacks and overall scores seen of each, their tile."""
+    """Return views of `state`: what arms have in common, what was seen of each, their tile, and hidden scores found.
+
+    Seen are numbers that each feedback adds to, and overall scores. Hidden scores are NaN where none was found.
+    """
     seen = seen_at(objectives)
+    tile = seen + (2 + objectives) * arms
     return (
         state[COMMON:seen],
         state[seen : seen + arms],
         state[seen + arms : seen + 2 * arms],
-        state[seen + 2 * arms :].reshape((tile_height(objectives), padded(arms))),
+        state[tile : watch_at(arms, objectives)].reshape((tile_height(objectives), padded(arms))),
+        state[seen + 2 * arms : tile].reshape((arms, objectives)),
     )
 
 
@@ -111,14 +147,19 @@ def user_views(work: Floats, objectives: int) -> Any:
     root = 2 * user
     lines = root + square
     curve = lines + 4 * objectives
+    own = curve + square
+    sites = own + user
+    moments = sites + 4 * objectives
     return (
         work[:user],
         work[user:root],
         Room(
             work[root:lines].reshape((objectives, objectives)),
             work[lines:curve].reshape((4, objectives)),
-            work[curve : curve + square].reshape((objectives, objectives)),
-            work[curve + square : curve + square + user],
+            work[curve:own].reshape((objectives, objectives)),
+            work[own:sites],
+            work[sites:moments].reshape((4, objectives)),
+            work[moments : moments + 6].reshape((2, 3)),
         ),
     )
 
@@ -127,7 +168,7 @@ def user_views(work: Floats, objectives: int) -> Any:
 def offer_views(work: Floats, arms: int, offered: int, objectives: int) -> Any:
     """Return (room to score, the tile of an offer) as views of `work`."""
     lines, length = scratch_for(arms, objectives)
-    first = 3 * user_numbers(objectives) + 2 * objectives**2 + 4 * objectives
+    first = 3 * user_numbers(objectives) + 2 * objectives**2 + 8 * objectives + 6
     tile = first + lines * length
     height, width = tile_height(objectives), padded(offered)
     return (
@@ -138,19 +179,28 @@ def offer_views(work: Floats, arms: int, offered: int, objectives: int) -> Any:
 
 @inlined
 def look_at(state: Floats, views: Any, i: int, row: Floats, dims: Any) -> None:
-    """Work one arm out anew if its row has changed: each feedback with a reward adds to the counts."""
+    """Work one arm out anew if its row has changed: each feedback adds to the counts."""
     objectives = count_of(dims)
-    common, seen, scored, arms = views
-    counts, count = counts_at(objectives), 0.0
+    common, seen, scored, arms, hidden = views
+    counts, pulls = counts_at(objectives), pulls_at(objectives)
+    count = row[pulls] + row[pulls + 1]
     for d in range(objectives):
         count += row[counts + d]
     if count == seen[i]:
         return
+    state[GIVEN] += count - max(seen[i], 0.0)
     seen[i] = count
     state[STALE] += 1.0
-    state[TOTAL] += row[scored_at(objectives)] - scored[i]
-    scored[i] = row[scored_at(objectives)]
+    state[TOTAL] += row[pulls + 1] - scored[i]
+    scored[i] = row[pulls + 1]
+    for d in range(objectives):
+        if not np.isnan(hidden[i, d]):
+            arms[count_at(objectives) + d, i] = min(arms[count_at(objectives) + d, i], row[counts + d])
     read_arm(arms, i, row, common, dims)
+    for d in range(objectives):
+        if not np.isnan(hidden[i, d]) and row[counts + d] == 0.0:  # every pull with an overall score told of it
+            arms[MEAN + d, i] = hidden[i, d]
+            arms[count_at(objectives) + d, i] = row[pulls + 1]
 
 
 @inlined
@@ -166,14 +216,28 @@ def refresh(state: Floats, views: Any, rows: Floats, offers: Ints, dims: Any) ->
         i = i + 1 if i + 1 < count else 0
     state[CURSOR] = i
     if state[STALE] >= count:  # adding up differences drifts, so that the totals are summed anew now and then
-        common, _, _, arms = views
+        common, arms = views[0], views[3]
+        objectives = count_of(dims)
         state[STALE] = 0.0
-        common.fill(0.0)
-        scatter = scatter_at(count_of(dims))
+        common[: between_at(objectives)].fill(0.0)
         for arm in range(count):
-            common[freedom_at(count_of(dims))] += max(arms[PULLS, arm] - 1.0, 0.0)
-            for place in range(triangle(count_of(dims))):
-                common[place] += arms[scatter + place, arm]
+            common[freedom_at(objectives)] += max(arms[complete_at(objectives), arm] - 1.0, 0.0)
+            for d in range(objectives):
+                common[freedoms_at(objectives) + d] += max(rows[arm, counts_at(objectives) + d] - 1.0, 0.0)
+            for place in range(triangle(objectives)):
+                common[place] += arms[scatter_at(objectives) + place, arm]
+
+
+@kernel
+def learn_arms(state: Floats, rows: Floats, features: Floats, room: Floats, dims: Any) -> None:
+    """Fit what arms have in common to all of them, and say when it is to be done again."""
+    objectives, arms = count_of(dims), len(rows)
+    views = arm_views(state, arms, objectives)
+    for i in range(arms):
+        look_at(state, views, i, rows[i], dims)
+    tile = views[3]
+    fit_arms(tile.reshape((1, *tile.shape)), views[0], features, room, dims)
+    state[DUE] = state[GIVEN] + max(1.0, state[GIVEN] // 2.0)
 
 
 @inlined
@@ -200,6 +264,50 @@ def look_up(row: Floats, stated: Floats, known: Floats, numbers: Floats, work: F
     for d in range(objectives):
         sure[PREFERENCE + d] = user[PREFERENCE + d]
     return int(row[ROUNDS]) + 1
+
+
+@inlined
+def watch(state: Floats, out: Floats, row: Floats, user: Floats, arms: int, numbers: Floats, dims: Any) -> None:
+    """See how the overall scores since a user's last decision compare with what was foretold then (CUSUM).
+
+    What came since is the difference of the sums, so that nothing is kept but sums and ĉ.
+    """
+    objectives = count_of(dims)
+    last, width, tag = objectives + 1, slot_width(objectives), out[len(out) - 2]
+    first = watch_at(arms, objectives) + (int(tag) % SLOTS) * width
+    slot = state[first : first + width]
+    rounds = row[PLAIN] - slot[COUNT]
+    if slot[TAG] != tag or rounds < 0.0:
+        slot[HIGHER], slot[LOWER], slot[WIDER] = 0.0, 0.0, 0.0
+    elif rounds == 0.0:
+        return
+    elif slot[COUNT] > 0.0:
+        away, square, doubt = row[PLAIN + pair(last, 0)] - slot[OVERALLS], 0.0, 0.0
+        for d in range(objectives):
+            change = row[PLAIN + pair(d + 1, 0)] - slot[OVERALLS + 1 + d]
+            away -= slot[OVERALLS + 1 + objectives + d] * change
+            square += change * change
+            along = 0.5 * user[inverse_at(objectives) + pair(d, d)] * change
+            for e in range(d):
+                other = row[PLAIN + pair(e + 1, 0)] - slot[OVERALLS + 1 + e]
+                along += user[inverse_at(objectives) + pair(d, e)] * other
+            doubt += 2.0 * change * along
+        prior = PRIOR + objectives
+        weight = numbers[prior + PLAIN_WEIGHT] + numbers[prior + PAPER] * rounds * rounds / max(square, LEAST_SQUARE)
+        variance = user[noise_at(objectives)] * (rounds / weight + doubt)
+        if variance > 0.0:
+            score = min(max(away / math.sqrt(variance), -FURTHEST), FURTHEST)
+            slot[HIGHER] = max(slot[HIGHER] + score - SHIFT, 0.0)
+            slot[LOWER] = max(slot[LOWER] - score - SHIFT, 0.0)
+            slot[WIDER] = max(slot[WIDER] + score * score - SPREAD, 0.0)
+            if max(slot[HIGHER], slot[LOWER]) > LIMIT or slot[WIDER] > WIDE_LIMIT:
+                out[len(out) - 1] = 1.0
+                for place in (HIGHER, LOWER, WIDER):
+                    slot[place] *= 0.5
+    slot[TAG], slot[COUNT], slot[OVERALLS] = tag, row[PLAIN], row[PLAIN + pair(last, 0)]
+    for d in range(objectives):
+        slot[OVERALLS + 1 + d] = row[PLAIN + pair(d + 1, 0)]
+        slot[OVERALLS + 1 + objectives + d] = user[PREFERENCE + d]
 
 
 @inlined
@@ -351,6 +459,7 @@ def write(
         if arms[PULLS, j] > 0.0 and (value > highest or (value == highest and j == first)):
             greedy, highest = j, value
     out[SEEN], out[GREEDY] = state[TOTAL], -1.0
+    out[len(out) - 1] = 0.0
     last = first if greedy < 0 else greedy
     if greedy >= 0:
         out[GREEDY] = offer[greedy]
@@ -359,7 +468,8 @@ def write(
     for side in range(2):
         j = first if side == 0 else last
         reward_bonus, preference_bonus = 0.0, 0.0
-        if scores[0, j] == np.inf:  # it comes first
+        # It comes first, or nothing but what is expected of any arm speaks for it.
+        if scores[0, j] == np.inf or (arms[PULLS, j] == 0.0 and arms[expected_at(objectives), j] != 0.0):
             reward_bonus = np.inf
         elif scores[0, j] > UNSCORED:
             reward_bonus = scores[1, j] - value_of(arms, j, user, dims)

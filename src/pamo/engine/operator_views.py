@@ -27,7 +27,7 @@ from pamo.contract.events import FeedbackGiven, Made
 from pamo.contract.limits import check_user
 from pamo.engine.deciding import weights_in
 from pamo.engine.engine import Engine
-from pamo.engine.estimates import NORMAL_95, Known, known_of, preference_of
+from pamo.engine.estimates import NORMAL_95, Known, known_of
 from pamo.engine.explaining import explained_decision, names_in
 from pamo.engine.front import Ordered, front_of
 from pamo.errors import unknown_name
@@ -183,7 +183,7 @@ class Lookout:
             fold.apply(event)
             if place in wanted:
                 sums = fold.users([user])
-                known = preference_of(user, self.names, sums, engine.estimate, engine.population)
+                known = engine.told_of(user, sums)
                 found.append(PreferencePoint(event.at, known.rounds, known.source, known.objectives))
         return PreferenceHistory(user, found)
 

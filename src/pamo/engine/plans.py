@@ -14,7 +14,9 @@ from pamo.engine.kernels import (
     AT_MOST,
     BUDGET,
     DRAWS,
+    DUE,
     FIRST,
+    GIVEN,
     HAS_FIRST,
     KIND,
     NON_NEGATIVE,
@@ -25,19 +27,21 @@ from pamo.engine.kernels import (
     chance_again,
     finish,
     hyperparameters_at,
+    learn_arms,
     may_explore,
     offer_views,
     out_width,
     prepare,
     state_size,
     user_views,
+    watch_at,
     work_size,
 )
 from pamo.errors import InputError
 from pamo.estimators import Kind, prior_before
 from pamo.policies.base import Policy, Run, Shape, check_kernel
-from pamo.priors import Population
-from pamo.reading import clear_arms, padded, pending_at
+from pamo.priors import Population, prepared, room_for_arms
+from pamo.reading import clear_arms, offset_at, padded, pending_at
 from pamo.statistics import ArmStatistics
 from pamo.streams import Stream
 
@@ -83,25 +87,46 @@ class Chooser:
         self.stream = stream
         self._objectives = objectives
         self._dims = dimensions(objectives)
-        self._state = np.ones(BUDGET + 1)  # the first may explore
+        self._arms = 0
+        self._state = np.zeros(state_size(0, objectives))
+        self._state[BUDGET] = 1.0  # the first may explore
         self.nothing_given = np.zeros((0, objectives))
         self.take(0)
 
-    def take(self, arms: int) -> None:
-        """Start over with so many arms."""
+    def take(self, arms: int, features: Floats | None = None) -> None:
+        """Start over with so many arms; features: theirs, (arms, F), NaN where one is missing."""
+        watched = self._state[watch_at(self._arms, self._objectives) :]
         self._arms = arms
+        self._features = prepared(features, arms)
+        self._fitting = room_for_arms(self._features.shape[1])
         budget = self._state[BUDGET]
         self._state = np.zeros(state_size(arms, self._objectives))
         self._state[BUDGET] = budget
+        self._state[watch_at(arms, self._objectives) :] = watched
         self._work = np.zeros(work_size(arms, self._objectives))
-        self._common, seen, _, everything = arm_views(self._state, arms, self._objectives)
-        seen.fill(-1.0)  # nothing was seen of them
+        self._common, self._seen, _, everything, self._hidden = arm_views(self._state, arms, self._objectives)
+        self._seen.fill(-1.0)  # nothing was seen of them
         clear_arms(everything)
+        first = offset_at(self._objectives)
+        self._offsets = everything[first : first + 2, :arms]
+        self._hidden.fill(np.nan)
         self.under_way: Floats = everything[pending_at(self._objectives), :arms]
         """For each arm's row the pulls that are under way, for others to fill in."""
         self._user, self._sure, _ = user_views(self._work, self._objectives)
         self._scratch, _ = offer_views(self._work, arms, arms, self._objectives)
         self._scores = np.empty((4, padded(max(arms, 1))))
+
+    def foretell(self, hidden: Floats | None) -> None:
+        """Take arms' scores on hidden objectives from here, (arms, D), NaN where there are none; None: nowhere."""
+        self._hidden.fill(np.nan)
+        if hidden is not None:
+            self._hidden[: len(hidden)] = hidden[: self._arms]
+        self._seen.fill(-1.0)  # so that all are read anew
+        self._offsets.fill(0.0)
+
+    def offset(self, offsets: Floats) -> None:
+        """Let the next decision count what arms are worth to its user beyond their scores, (2, arms)."""
+        self._offsets[:] = offsets
 
     def choose(
         self,
@@ -120,6 +145,8 @@ class Chooser:
 
         given: the scores that are known beforehand of each arm in `offers`, NaN for the others.
         """
+        if plan.policy.reads_spread and self._state.item(GIVEN) >= self._state.item(DUE):
+            learn_arms(self._state, arms.rows, self._features, self._fitting, self._dims)
         if given is None:
             given = self.nothing_given
         if plan.chooser is not None:

@@ -28,12 +28,11 @@ import numpy as np
 
 from pamo.arrays import Floats, Ints
 from pamo.errors import InputError, unknown_name
-from pamo.estimators import Kind, common_to
+from pamo.estimators import Kind, common_to, student_t
 from pamo.experiments.logs import Log
 from pamo.experiments.tables import Table
 from pamo.policies import Policy, propensities
 from pamo.progress import Progress, unseen
-from pamo.simulation.result import student_t
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, stream_for
 

@@ -18,9 +18,9 @@ from pamo.compiling import kernel
 from pamo.errors import InputError
 from pamo.estimators import Estimate, Kind, biases, common_to, preferences
 from pamo.experiments.figures import label, legend_above, panels
-from pamo.experiments.split_half import alike, betas, fit, moments_of, own_ridge
 from pamo.experiments.tables import Table
 from pamo.priors import BIAS_RIDGE, NOISE, PLAIN, RIDGE, Population
+from pamo.priors.foretelling import Rounds, alike, fit, left_out, regressions
 from pamo.progress import Progress, unseen
 from pamo.ratings import Ratings
 from pamo.simulation import Summary, summarize
@@ -30,6 +30,7 @@ from pamo.simulation.plot import (
     BLUE,
     DASHED,
     DOTTED,
+    FOREST,
     GREEN,
     GREY,
     MIXED,
@@ -42,15 +43,16 @@ from pamo.simulation.plot import (
 from pamo.statistics import UserStatistics
 from pamo.streams import ENVIRONMENT, Stream, shuffle, stream_for
 
-BASELINE = "shared, fitted weights"
-"""What the others are compared with: what the policies do by default."""
+BASELINE = "foretelling prior"
+"""What the others are compared with: what the engine foretells by (`pamo.priors.foretelling`). Bias and weights are
+drawn to what users have in common, as strongly as foretells rounds left out best."""
+ACTING = "shared, fitted weights"
+"""What policies act by: the prior's likelihood chooses."""
 EQUAL, EVERYBODY = "equal weights", "everybody's weights"
 """Two yardsticks that know nothing of the user: 1/D on each objective, and the mean of the fitted prior."""
 POOLED, POOLED_BIAS, OWN = "pooled regression", "pooled regression, bias", "own regression"
 """What a statistician would try first, each with an intercept: one regression for all, the same with a bias a user that
-is drawn towards 0, and a ridge regression for each user alone; how strongly is chosen by split halves."""
-SPLIT = "split-half prior"
-"""Bias and weights drawn to what users have in common, as strongly as foretells the other half of each user best."""
+is drawn towards 0, and a ridge regression for each user alone; how strongly is chosen by rounds left out."""
 
 STYLES: Mapping[str, Style] = {
     EQUAL: (GREY, DOTTED),
@@ -58,16 +60,16 @@ STYLES: Mapping[str, Style] = {
     POOLED: (PURPLE, DOTTED),
     POOLED_BIAS: (PURPLE, DASHED),
     OWN: (SKY, "-"),
-    SPLIT: (PURPLE, "-"),
+    BASELINE: (BLACK, "-"),
     "own, paper's weights": (AMBER, "-"),
     "own, plain weights": (GREEN, "-"),
     "shared, paper's weights": (VERMILION, "-"),
     "shared, paper's weights, bias": (VERMILION, DASHED),
     "shared, plain weights": (BLUE, "-"),
     "shared, plain weights, bias": (BLUE, DASHED),
-    BASELINE: (BLACK, "-"),
-    f"{BASELINE}, bias": (BLACK, DASHED),
-    f"{BASELINE}, non-negative": (BLACK, MIXED),
+    ACTING: (FOREST, "-"),
+    f"{ACTING}, bias": (FOREST, DASHED),
+    f"{ACTING}, non-negative": (FOREST, MIXED),
 }
 """Each way's colour and line: a colour for the weights, broken where there is a bias."""
 
@@ -103,7 +105,7 @@ def ways(objectives: int) -> dict[str, Estimate]:
             found[f"shared, {name} weights{', bias' if bias else ''}"] = Estimate(
                 kind=Kind.RIDGE, shared=True, bias=bias, elasticity=elasticity
             )
-    found[f"{BASELINE}, non-negative"] = Estimate(kind=Kind.RIDGE, shared=True, non_negative=True)
+    found[f"{ACTING}, non-negative"] = Estimate(kind=Kind.RIDGE, shared=True, non_negative=True)
     return found
 
 
@@ -219,7 +221,8 @@ def _one_split(ratings: Ratings, chosen: Ints, size: int, seed: int, split: int)
     users.observe(np.repeat(np.arange(len(chosen)), size), ratings.reward[seen], ratings.overall[seen])
     reward, overall = ratings.reward[unseen], ratings.overall[unseen]
     estimated = {name: _estimated(users, name, estimate) for name, estimate in ways(users.objectives).items()}
-    estimated |= _regressions(ratings.reward[seen], ratings.overall[seen], size)
+    rounds = Rounds(ratings.reward[seen], ratings.overall[seen], np.arange(0, len(seen) + 1, size))
+    estimated |= _regressions(users, rounds)
     found = {}
     for name in STYLES:
         preference, bias, fitted = estimated[name]
@@ -247,22 +250,39 @@ def _estimated(users: UserStatistics, name: str, estimate: Estimate) -> _Estimat
     if name == EQUAL:
         known = np.full((count, objectives), 1.0 / objectives)
     elif name == EVERYBODY:
-        known = np.broadcast_to(common_to(users, ways(objectives)[BASELINE]).mean, (count, objectives))
+        known = np.broadcast_to(common_to(users, ways(objectives)[ACTING]).mean, (count, objectives))
     return preferences(users, estimate, known), none, (math.nan,) * len(FITTED)
 
 
-def _regressions(reward: Floats, overall: Floats, size: int) -> dict[str, _Estimated]:
+def _regressions(users: UserStatistics, rounds: Rounds) -> dict[str, _Estimated]:
     """Return every user's weights and intercept, and what was fitted, for the ways that have a common intercept."""
-    moments = moments_of(reward, overall, np.arange(0, len(overall) + 1, size))
     found: dict[str, _Estimated] = {}
-    for name in (POOLED, POOLED_BIAS, SPLIT):
-        common = alike(moments) if name == POOLED else fit(moments, weights=name == SPLIT)
-        beta, noise = betas(moments, common), common.noise
-        fitted = math.nan, noise / common.ridge[1], noise, noise / common.ridge[0]
+    for name in (POOLED, POOLED_BIAS, BASELINE):
+        common = alike(rounds) if name == POOLED else fit(rounds, weights=name == BASELINE)
+        beta, noise, plain = regressions(users, common), common.noise, common.weights[0]
+        fitted = 1.0 - plain, noise / common.ridge[1], noise, noise / common.ridge[0]
         found[name] = beta[:, 1:], beta[:, 0] - beta[:, 1:] @ common.center, fitted
-    center, beta = own_ridge(moments)
-    found[OWN] = beta[:, 1:], beta[:, 0] - beta[:, 1:] @ center, (math.nan,) * len(FITTED)
+    found[OWN] = *_own_regressions(users, rounds), (math.nan,) * len(FITTED)
     return found
+
+
+def _own_regressions(users: UserStatistics, rounds: Rounds) -> tuple[Floats, Floats]:
+    """Return each user's own weights and intercept, drawn to a slope of 0 as strongly as foretells rounds left out."""
+    x = np.column_stack([np.ones(len(rounds.overall)), rounds.reward])
+    ones = np.ones(len(x))
+
+    def ridge(strength: float) -> Floats:
+        return np.concatenate([[1e-6], np.full(users.objectives, math.exp(strength))])  # the level is the user's own
+
+    def error(strength: float) -> float:
+        errors = np.empty(len(x))
+        left_out(errors, x, rounds.overall, ones, rounds.starts, ridge(strength))
+        return float(errors @ errors)
+
+    best = min(np.arange(-6.0, 6.1, 1.0).tolist(), key=error)
+    moments = users.plain
+    beta = np.linalg.solve(moments[:, :-1, :-1] + np.diag(ridge(best)), moments[:, :-1, -1:])[:, :, 0]
+    return np.asarray(beta[:, 1:]), np.asarray(beta[:, 0])
 
 
 def _numbers_of(common: Population) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.experiments.split_half import SplitHalf, betas, fit, moments_of, spreads
+from pamo.priors.foretelling import Foretelling, Rounds, fit, regressions, summed
 from pamo.ratings import Ratings
 
 LENGTHS = (2, 5, 10, 20, 50, 100)
@@ -27,13 +27,13 @@ def describe(ratings: Ratings, *, seed: int = 1) -> dict[str, Any]:
     sizes: users, ratings, items, what was left out, and users by length of history. scores: mean and spread of each
     criterion on [0, 1], and the share of their variance along one direction. linear: R² of a pooled regression with an
     intercept, without, and with squares and products; the residual's spread in the quarters of least and most ‖r‖.
-    people: the error on halves of users' ratings foretold from the other half, where users are alike, have a bias, and
+    people: the error of each rating foretold from the user's others, where users are alike, have a bias, and
     have weights; the standard deviations between users of their levels and weights. choices: how often a user's weights
     choose another item than everybody's, and what that is worth, among random and among nearly equal items.
     """
-    moments = moments_of(ratings.reward, ratings.overall, ratings.starts)
-    common = fit(moments)
-    apart = spreads(moments, common)
+    rounds = Rounds(ratings.reward, ratings.overall, ratings.starts)
+    common = fit(rounds)
+    apart = np.sqrt(common.spread)
     roots = [ratings.scale * math.sqrt(max(error, 0.0)) for error in common.errors]
     scores = np.column_stack([ratings.reward, ratings.overall])
     variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(ratings.reward.T)))
@@ -68,7 +68,7 @@ def describe(ratings: Ratings, *, seed: int = 1) -> dict[str, Any]:
             "weights_spread": apart[1:].tolist(),
             "weights_mean": common.mean[1:].tolist(),
         },
-        "choices": _choices(ratings, betas(moments, common), common, seed),
+        "choices": _choices(ratings, regressions(summed(rounds), common), common, seed),
     }
 
 
@@ -99,7 +99,7 @@ def _fitted(columns: Floats, overall: Floats) -> Floats:
     return np.asarray(columns @ weights)
 
 
-def _choices(ratings: Ratings, beta: Floats, common: SplitHalf, seed: int) -> dict[str, Any]:
+def _choices(ratings: Ratings, beta: Floats, common: Foretelling, seed: int) -> dict[str, Any]:
     items = _items(ratings)
     draw = np.random.default_rng(seed)
     users = draw.permutation(len(beta))[:USERS]
@@ -140,7 +140,7 @@ def verdict(found: dict[str, Any]) -> str:
     if gain < LITTLE:
         return "People differ in level and hardly in their weights: a pooled regression with a bias a user is enough."
     return (
-        f"People differ in their weights: these foretell the other half of a user's ratings better by {gain:.1%} than "
+        f"People differ in their weights: these foretell a rating from the user's others better by {gain:.1%} than "
         f"a bias alone, and change the best of nearly equal items for {choices['differ']:.0%} of the users."
     )
 
@@ -172,7 +172,7 @@ def text_of(found: dict[str, Any]) -> str:
             f"  the residual's spread is {linear['residual_where_least']:.3f} in the quarter of least rewards, "
             f"{linear['residual_where_most']:.3f} in that of most",
             "",
-            "how different people are: error of one half of each user's ratings, foretold from the other half",
+            "how different people are: error of each rating, foretold from the user's others",
             f"  {people['alike']:.4f} alike, {people['bias']:.4f} with a bias a user, {people['weights']:.4f} with "
             "weights too",
             f"  between users, the level varies by {people['bias_spread']:.3f}; weights: {weights}",

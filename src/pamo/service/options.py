@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, replace
 from typing import Any
 
+from pamo.contract.features import feature, features, written
 from pamo.contract.objectives import objective
 from pamo.errors import InputError
 from pamo.policies import parse
@@ -183,6 +184,11 @@ OBJECTIVES = several(
     "a list of objectives, each such as 'taste' or 'price: 0..500, lower is better'",
     objective_text,
     between=_BETWEEN_OBJECTIVES,
+)
+FEATURES = several(
+    "a list of features, each such as 'stars: number', 'pool: yes or no' or 'style: word'",
+    lambda given: written(feature(given)),
+    features,
 )
 ARMS = several("a list of arms, each an id or ID=NAME", _arm, _check_arms)
 KEYS = replace(

@@ -67,9 +67,13 @@ class FeedbackBatch(Struct, forbid_unknown_fields=True):
 
 
 class ArmBody(Struct, forbid_unknown_fields=True):
-    """An arm to offer. name: for display; the id, or the name it had, if it is left out."""
+    """An arm to offer. name: for display; the id, or the name it had, if it is left out. features: new or changed."""
 
     name: Id | None = None
+    features: Annotated[
+        dict[str, Any] | None,
+        Meta(description="What is known of it: numbers, yes or no, words, of the features that are declared."),
+    ] = None
 
 
 class BatchArm(ArmBody, forbid_unknown_fields=True, kw_only=True):
@@ -82,6 +86,19 @@ class ArmBatch(Struct, forbid_unknown_fields=True):
     """Arms to offer; nothing is recorded if one of them is wrong."""
 
     arms: list[BatchArm]
+
+
+class DeclaredFeature(Struct, forbid_unknown_fields=True):
+    """What may be known of an arm beforehand."""
+
+    name: Id
+    kind: Literal["number", "yes or no", "word"] = "number"
+
+
+class FeaturesBody(Struct, forbid_unknown_fields=True):
+    """Features that arms may have from now on."""
+
+    features: list[DeclaredFeature]
 
 
 class RankingBody(Struct, forbid_unknown_fields=True):

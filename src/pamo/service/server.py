@@ -39,6 +39,7 @@ def open_engine(settings: Settings) -> Engine:
         engine = Engine(
             policy=settings.policy,
             store=store,
+            features=settings.features,
             seed=settings.seed,
             accept_new_arms=settings.accept_new_arms,
             max_new_arms=settings.max_new_arms,

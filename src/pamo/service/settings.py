@@ -17,6 +17,7 @@ from pamo.service.keys import Key
 from pamo.service.options import (
     ADDRESS,
     ARMS,
+    FEATURES,
     KEYS,
     OBJECTIVES,
     POLICY,
@@ -72,6 +73,14 @@ class Settings:
         "engine",
         "The scale of the overall score that users give, beside objectives; 0..1 if not set.",
         "1..5",
+    )
+    features: tuple[str, ...] = option(
+        (),
+        FEATURES,
+        "engine",
+        "What may be known of arms before anything is seen of them: each a number, a yes or no, or a word. More can be "
+        "declared while it runs.",
+        ("stars: number", "pool: yes or no", "style: word"),
     )
     arms: tuple[str, ...] = option(
         (),

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from pamo.arrays import Floats, Ints
 from pamo.errors import InputError, unknown_name
-from pamo.estimators import Kind
+from pamo.estimators import Kind, student_t
 from pamo.plain import plain
 from pamo.policies.base import Policy
 from pamo.simulation.learning import TrialPlan
@@ -28,30 +27,6 @@ class Summary(NamedTuple):
     sd: float
     low: float
     high: float
-
-
-def student_t(freedom: int, level: float = 0.975) -> float:
-    """Return the quantile of Student's t: exact for 1 and 2 degrees of freedom, to 0.2 % above.
-
-    The expansion in 1/freedom around the normal quantile (Abramowitz & Stegun 26.7.5): SciPy for one number would
-    weigh more than the rest of the core.
-
-    >>> round(student_t(9), 3), round(student_t(1), 2)
-    (2.262, 12.71)
-    """
-    if freedom == 1:
-        return math.tan(math.pi * (level - 0.5))
-    if freedom == 2:
-        return (2.0 * level - 1.0) * math.sqrt(2.0 / (4.0 * level * (1.0 - level)))
-    z = NormalDist().inv_cdf(level)
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return float(sum(term / freedom**power for power, term in enumerate(terms)))
 
 
 def summarize(values: npt.ArrayLike) -> Summary:

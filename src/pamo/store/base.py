@@ -14,7 +14,8 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,17 +24,21 @@ from pamo.arrays import Floats
 from pamo.contract.events import (
     FORMAT,
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     DecisionMade,
     Event,
+    FeaturesDeclared,
     FeedbackGiven,
     Made,
     Outcome,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
     together,
 )
+from pamo.contract.features import Feature, FeatureValue
 from pamo.contract.objectives import Objective
 from pamo.errors import InputError, StoreError
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
@@ -45,10 +50,13 @@ __all__ = [
     "EXPIRES_AFTER",
     "FORMAT",
     "ArmAdded",
+    "ArmChanged",
     "ArmRetired",
     "Arms",
     "DecisionMade",
     "Event",
+    "Feature",
+    "FeaturesDeclared",
     "FeedbackGiven",
     "Made",
     "Objective",
@@ -56,6 +64,7 @@ __all__ = [
     "Receipt",
     "Setup",
     "Store",
+    "TasteChanged",
     "UserErased",
 ]
 
@@ -65,7 +74,7 @@ EXPIRES_AFTER = 30 * 24 * 3600.0
 
 @dataclass(slots=True, frozen=True)
 class Arms:
-    """The arms, a row each: ids, names for display, whether they are active, and their sums.
+    """The arms, a row each: ids, names for display, whether they are active, their sums, and their features.
 
     rows: from id to row. version: another number whenever an arm was added, renamed, revived or retired. The sums may
     be the store's own, which change as feedback comes in: read them while holding the store's `lock`, or copy them.
@@ -77,10 +86,21 @@ class Arms:
     rows: Mapping[str, int]
     statistics: ArmStatistics
     version: int = field(compare=False, default=0)
+    features: tuple[Mapping[str, FeatureValue], ...] = ()
 
 
-ArmState = tuple[str, bool]
-"""An arm's name, and whether it is active."""
+class ArmState(NamedTuple):
+    """An arm's name, whether it is active, and its features, which nobody changes in place."""
+
+    name: str
+    active: bool
+    features: Mapping[str, FeatureValue] = MappingProxyType({})
+
+    def after(self, event: ArmAdded) -> ArmState:
+        """Return how the arm stands once it is added so."""
+        changed: dict[str, Any] = {**self.features, **(event.features or {})}
+        return ArmState(event.name, True, {name: value for name, value in changed.items() if value is not None})
+
 
 _versions = itertools.count(1)
 
@@ -130,6 +150,11 @@ class Store(ABC):
         Each is judged on its own, in order. Memory changes only after the journal did, and the receipts come last. An
         event that cannot be recorded whatever the journal holds is an `InputError` at once, and nothing is handed in.
         """
+
+    @property
+    @abstractmethod
+    def features(self) -> Mapping[str, Feature]:
+        """The features that arms may have, by name."""
 
     def check(self, event: Event) -> None:
         """Raise `InputError` for an event that could not be recorded whatever the journal holds."""
@@ -263,6 +288,10 @@ class Store(ABC):
                 one = made[event.decision]
                 made[event.decision] = one._replace(parts=(*one.parts, event))
         return list(reversed(made.values()))[:limit]
+
+    def changes_of(self, user: str) -> list[float]:
+        """Return when a user's taste was found to have changed, in order."""
+        return [event.at for _, event in self.history(user) if isinstance(event, TasteChanged)]
 
     def append(self, event: Event) -> Receipt:
         """Record one event, and return once it is durable."""

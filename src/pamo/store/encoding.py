@@ -10,7 +10,18 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pamo.errors import StoreError, missing_extra
-from pamo.store.base import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Setup, UserErased
+from pamo.store.base import (
+    ArmAdded,
+    ArmChanged,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    FeaturesDeclared,
+    FeedbackGiven,
+    Setup,
+    TasteChanged,
+    UserErased,
+)
 
 try:
     import msgspec
@@ -18,8 +29,9 @@ try:
 except ImportError:
     raise missing_extra("a store on disk", "msgspec", "sqlite,postgres") from None
 
-SETUP, ARM_ADDED, ARM_RETIRED = "setup", "arm added", "arm retired"
+SETUP, FEATURES_DECLARED, ARM_ADDED, ARM_RETIRED = "setup", "features declared", "arm added", "arm retired"
 DECISION, FEEDBACK, USER_ERASED = "decision", "feedback", "user erased"
+TASTE_CHANGED, ARM_CHANGED = "taste changed", "arm changed"
 PART = "part"
 """What feedbacks after the first to a decision are called. As rows they are `feedback 2` and so on: each kind of event
 is there once for a decision, which keeps two workers from recording the same."""
@@ -59,10 +71,23 @@ class _Feedback(msgspec.Struct, omit_defaults=True):
     before: Mapping[str, float] | None = None
 
 
+class _Changed(msgspec.Struct, omit_defaults=True):
+    at: float
+    kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
+
+
 _encode = msgspec.json.Encoder().encode
 _decode_decision = msgspec.json.Decoder(_Decision).decode
 _decode_feedback = msgspec.json.Decoder(_Feedback).decode
-_KINDS: dict[type, str] = {Setup: SETUP, ArmAdded: ARM_ADDED, ArmRetired: ARM_RETIRED, UserErased: USER_ERASED}
+_decode_changed = msgspec.json.Decoder(_Changed).decode
+_KINDS: dict[type, str] = {
+    Setup: SETUP,
+    FeaturesDeclared: FEATURES_DECLARED,
+    ArmAdded: ARM_ADDED,
+    ArmRetired: ARM_RETIRED,
+    ArmChanged: ARM_CHANGED,
+    UserErased: USER_ERASED,
+}
 _DECODERS: dict[str, Any] = {kind: msgspec.json.Decoder(event).decode for event, kind in _KINDS.items()}
 
 
@@ -85,6 +110,8 @@ def encode(event: Event) -> Row:
             event.given,
         )
         return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
+    if isinstance(event, TasteChanged):
+        return Row(TASTE_CHANGED, event.decision, event.user, None, _encode(_Changed(event.at, event.kept)).decode())
     return Row(_KINDS[type(event)], None, None, None, _encode(event).decode())
 
 
@@ -98,6 +125,8 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
         if kind == DECISION:
             *first, explanation, given = astuple(_decode_decision(body))
             return DecisionMade(decision or "", user, *first, key, explanation, given)  # type: ignore[call-arg]
+        if kind == TASTE_CHANGED:
+            return TasteChanged(decision or "", user, *astuple(_decode_changed(body)))
         event: Event = _DECODERS[kind](body)
         return event
     except (AttributeError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:

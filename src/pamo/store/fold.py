@@ -8,7 +8,7 @@ million users with five objectives take about half a gigabyte.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,19 @@ import numpy as np
 from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
 from pamo.contract.events import scores_of, with_scores
+from pamo.contract.features import FeatureValue
 from pamo.rows import (
     PAIR_COUNT,
+    ROUNDS,
     arm_width,
+    counts_at,
     observe_arm,
     observe_arms,
     observe_pair,
     observe_user,
     observe_users,
     pair_width,
+    pulls_at,
     state,
     stated_width,
     user_width,
@@ -32,12 +36,17 @@ from pamo.rows import (
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store.base import (
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     Arms,
+    ArmState,
     DecisionMade,
     Event,
+    Feature,
+    FeaturesDeclared,
     FeedbackGiven,
     Setup,
+    TasteChanged,
     UserErased,
     new_version,
 )
@@ -54,6 +63,11 @@ def _observe(values: Floats, weight: float, arms: Floats, arm: int, users: Float
     objectives = len(values) // 2
     observe_arm(arms[arm], values, weight, objectives)
     return user >= 0 and observe_user(users[user], values, weight, objectives)
+
+
+@kernel
+def _observe_user(values: Floats, users: Floats, user: int) -> bool:
+    return bool(observe_user(users[user], values, 1.0, len(values) // 2))
 
 
 ARM, NEXT, SUMS = range(3)
@@ -237,11 +251,13 @@ class Fold:
         self.sequence = 0
         self.decisions = 0
         self.feedbacks = 0
-        self.arm_states: dict[str, tuple[str, bool]] = {}
-        """From an arm's id to its name and whether it is active, in the order of the rows."""
+        self.features: dict[str, Feature] = {}
+        self.arm_states: dict[str, ArmState] = {}
+        """From an arm's id to how it stands, in the order of the rows."""
         self.arm_rows: dict[str, int] = {}
         self._arm_names: list[str] = []
         self._arm_active = bytearray()
+        self._arm_features: list[Mapping[str, FeatureValue]] = []
         self.block = np.zeros((8, arm_width(self.objectives)))
         self.user_names = Names()
         self.user_sums = Rows(user_width(self.objectives))
@@ -263,12 +279,18 @@ class Fold:
             self.decisions += 1
         elif isinstance(event, ArmAdded):
             self._arm_row(event.arm)
-            self._set_arm(event.arm, event.name, True)
+            self._set_arm(event.arm, self.arm_states[event.arm].after(event))
         elif isinstance(event, ArmRetired):
             self._arm_row(event.arm)
-            self._set_arm(event.arm, self.arm_states[event.arm][0], False)
+            self._set_arm(event.arm, self.arm_states[event.arm]._replace(active=False))
+        elif isinstance(event, FeaturesDeclared):
+            self.features.update((one.name, one) for one in event.features)
         elif isinstance(event, UserErased) and event.user is not None:
             self.erase(event.user)
+        elif isinstance(event, TasteChanged):
+            self._change_taste(event)
+        elif isinstance(event, ArmChanged):
+            self._change_arm(event)
         self.sequence = max(self.sequence, sequence)
 
     def erase(self, user: str) -> None:
@@ -293,6 +315,7 @@ class Fold:
                 self.arm_rows.copy(),
                 ArmStatistics(rows=self.block[: len(self.arm_rows)]),
                 new_version(),
+                tuple(self._arm_features),
             )
         return self._table
 
@@ -396,6 +419,38 @@ class Fold:
             line = self.pairs.add(user, arm)
             _observe_pair(values, weight, self.pairs.lines, line)
 
+    def _change_taste(self, event: TasteChanged) -> None:
+        """Put the rounds that are kept in the place of all that was learned of a user; the number of rounds stays."""
+        user = ABSENT if event.user is None else self.user_names.find(event.user)
+        if user == ABSENT:
+            return
+        self._hold_row(user)
+        chunk, place = self.user_sums.chunks[user >> 16], user & 0xFFFF
+        rounds = chunk[place, ROUNDS]
+        chunk[place] = 0.0
+        self.pairs.drop_user(user)
+        for arm, rewards, overall in event.kept:
+            values = self.scales.values(FeedbackGiven(event.decision, rewards, event.at, overall))
+            if _observe_user(values, chunk, place):
+                line = self.pairs.add(user, self._arm_row(arm))
+                _observe_pair(values, 1.0, self.pairs.lines, line)
+        chunk[place, ROUNDS] = rounds
+
+    def _change_arm(self, event: ArmChanged) -> None:
+        """Put what is kept of some objectives in the place of what was learned; foretold scores are taken back.
+
+        Moments of whole rewards mix what was with what is, so that they begin anew.
+        """
+        row, objectives = self._arm_row(event.arm), self.objectives
+        sums, counts, pulls = self.block[row], counts_at(objectives), pulls_at(objectives)
+        sums[:counts] = 0.0
+        sums[pulls] = 0.0
+        for name, kept in event.kept.items():
+            place = counts + self.scales.names.index(name)
+            sums[place : place + 2 * objectives + 1 : objectives] = self.scales.sums(name, *kept)
+            sums[pulls] = max(sums[pulls], kept[0])
+        self.pairs.drop_arm(row)
+
     def hold(self) -> None:
         """From now on keep users' rows as they are now, whatever changes, for `as_held`."""
         self._held = {}
@@ -421,21 +476,31 @@ class Fold:
         row = self.arm_rows.get(arm)
         if row is None:
             row = self.arm_rows[arm] = len(self.arm_rows)
-            self._set_arm(arm, arm, False)
+            self._set_arm(arm, ArmState(arm, False))
             if row == len(self.block):
                 self.block = np.concatenate([self.block, np.zeros_like(self.block)])
         return row
 
-    def _set_arm(self, arm: str, name: str, active: bool) -> None:
-        self.arm_states[arm] = (name, active)
+    def _set_arm(self, arm: str, state: ArmState) -> None:
+        self.arm_states[arm] = state
         row = self.arm_rows[arm]
-        self._arm_names[row : row + 1] = [name]
-        self._arm_active[row : row + 1] = bytes([active])
+        self._arm_names[row : row + 1] = [state.name]
+        self._arm_active[row : row + 1] = bytes([state.active])
+        self._arm_features[row : row + 1] = [state.features]
         self._table = None
 
-    def restore_arms(self, states: Iterable[tuple[str, str, bool]], sums: Floats) -> None:
-        """Take over arms with their names and states, and their rows."""
-        for arm, name, active in states:
+    def restore_user(self, user: str, sums: Floats, stated: Floats | None) -> None:
+        """Take over a user with the rows there are."""
+        self.user_names.add(user)
+        self.user_sums.extend(sums[None])
+        self.pairs.heads.append(ABSENT)
+        self.stated_rows.append(ABSENT if stated is None else self.stated_sums.count)
+        if stated is not None:
+            self.stated_sums.extend(stated[None])
+
+    def restore_arms(self, states: Iterable[Sequence[Any]], sums: Floats) -> None:
+        """Take over arms with their names, states and features, and their rows."""
+        for arm, *known in states:
             self.arm_rows[arm] = len(self.arm_rows)
-            self._set_arm(arm, name, active)
+            self._set_arm(arm, ArmState(*known))
         self.block = np.concatenate([sums, np.zeros((max(len(sums), 8), sums.shape[1]))])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from pamo.arrays import Floats
 from pamo.statistics import Pairs
-from pamo.store.base import Arms, Store
+from pamo.store.base import Arms, Feature, Store
 from pamo.store.fold import Fold
 
 
@@ -16,6 +16,11 @@ class FoldedStore(Store):
     """A store whose sums are a `Fold`."""
 
     _fold: Fold
+
+    @property
+    def features(self) -> Mapping[str, Feature]:
+        """The features that arms may have."""
+        return self._fold.features
 
     def arms(self) -> Arms:
         """Return the arms, with a view of their sums."""

@@ -130,8 +130,9 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
         differences.append(f"arms: the journal has {sorted(ours.ids)}, the store {sorted(theirs.ids)}")
     else:
         order = [theirs.rows[arm] for arm in ours.ids]
-        if fold.arm_states != {arm: (theirs.names[r], bool(theirs.active[r])) for arm, r in theirs.rows.items()}:
-            differences.append("arms: names or states are not the journal's")
+        states = {arm: (theirs.names[r], bool(theirs.active[r]), theirs.features[r]) for arm, r in theirs.rows.items()}
+        if fold.arm_states != states:
+            differences.append("arms: names, states or features are not the journal's")
         with store.lock:
             differences += _differences("arm", list(ours.ids), ours.statistics, theirs.statistics, order)
     known = set(fold.user_names)

@@ -6,22 +6,25 @@ returns the receipt for an event that is not to be recorded, or None for one tha
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pamo.contract.codes import Code
 from pamo.contract.events import (
     FORMAT,
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     DecisionMade,
     Event,
+    FeaturesDeclared,
     FeedbackGiven,
     Outcome,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
     refused,
     same_request,
@@ -29,9 +32,13 @@ from pamo.contract.events import (
     together,
     with_scores,
 )
+from pamo.contract.features import Feature, checked_features, features, written
 from pamo.contract.limits import LARGEST, check_preference, check_score, check_text, is_number
 from pamo.contract.requests import given_scores
 from pamo.errors import InputError
+
+if TYPE_CHECKING:
+    from pamo.store.base import ArmState
 
 NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
 
@@ -42,8 +49,10 @@ class Entry:
 
     decision: DecisionMade
     sequence: int
-    parts: list[tuple[int, FeedbackGiven]] = field(default_factory=list)
+    parts: tuple[tuple[int, FeedbackGiven], ...] = ()
     """The parts of its feedback with their places in the journal, in order."""
+    changed: int = 0
+    """The number of the event by which the user's taste has changed with this decision."""
 
     def whole(self, arm: str) -> FeedbackGiven:
         """Return what all parts say of an arm that has one; a preference is the decision's, whoever it came with."""
@@ -78,10 +87,11 @@ def check_setup(setup: Setup) -> None:
 
 
 class Checker:
-    """Checks events against the objectives."""
+    """Checks events against the objectives, and the features that are declared by now."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, features: Callable[[], Mapping[str, Feature]]) -> None:
         self._setup = setup
+        self._features = features
         self._objectives = {objective.name: objective for objective in setup.objectives}
         self._bounds = {objective.name: (objective.low, objective.high) for objective in setup.objectives}
 
@@ -97,16 +107,37 @@ class Checker:
                     "the objectives of a journal are declared once, in its first event: start another store"
                 )
             return event
-        if not isinstance(event, ArmAdded | ArmRetired | UserErased):
+        if isinstance(event, FeaturesDeclared):
+            return self._check_declared(event)
+        if not isinstance(event, ArmAdded | ArmRetired | UserErased | TasteChanged | ArmChanged):
             raise InputError(f"expected an event of the journal, got {event!r}")
         _check_time(event.at)
+        if isinstance(event, TasteChanged):
+            return self._check_taste(event)
+        if isinstance(event, ArmChanged):
+            return self._check_changed(event)
         if isinstance(event, UserErased):
             check_text(event.user, "a user", "user")
         else:
             check_text(event.arm, "an arm", "arm")
         if isinstance(event, ArmAdded):
             check_text(event.name, "an arm's name", "name")
+            if event.features is not None:
+                known = checked_features(event.features, self._features())
+                event = replace(event, features=known or None)
         return event if type(event.at) is float else replace(event, at=float(event.at))
+
+    def _check_declared(self, event: FeaturesDeclared) -> FeaturesDeclared:
+        _check_time(event.at)
+        known = self._features()
+        for one in features(event.features):
+            if known.get(one.name, one) != one:
+                raise InputError(
+                    f"expected the feature {written(known[one.name])!r}, as it was declared before, got "
+                    f"{written(one)!r}: give it another name",
+                    "features",
+                )
+        return replace(event, features=tuple(event.features), at=float(event.at))
 
     def _check_decision(self, event: DecisionMade) -> DecisionMade:
         check_text(event.id, "a decision's id", "id")
@@ -139,6 +170,24 @@ class Checker:
             preference=_floats(event.preference),
             given=given,
         )
+
+    def _check_taste(self, event: TasteChanged) -> TasteChanged:
+        check_text(event.decision, "a decision's id", "decision")
+        check_text(event.user, "a user", "user")
+        kept = []
+        for arm, rewards, overall in event.kept:
+            given = self._check_feedback(FeedbackGiven(event.decision, rewards, event.at, overall, None, arm))
+            kept.append((arm, given.rewards, float(overall)))
+        return replace(event, at=float(event.at), kept=tuple(kept))
+
+    def _check_changed(self, event: ArmChanged) -> ArmChanged:
+        check_text(event.arm, "an arm", "arm")
+        kept = {}
+        for name, sums in event.kept.items():
+            if name not in self._objectives or not all(map(is_number, sums)) or sums[0] <= 0:
+                raise InputError(f"expected by objective how many scores, their sum and squares, got {sums!r:.80}")
+            kept[name] = (float(sums[0]), float(sums[1]), float(sums[2]))
+        return replace(event, at=float(event.at), kept=kept)
 
     def _check_feedback(self, event: FeedbackGiven) -> FeedbackGiven:
         check_text(event.decision, "a decision's id", "id")
@@ -220,7 +269,7 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: flo
     before: dict[str, float] | None = None
     rewards, overall = event.rewards, event.overall
     given = None if decision.given is None else decision.given.get(arm)
-    mine = [place for place, part in entry.parts if part.arm == arm]
+    mine = [place for place, part in entry.parts if part.arm == arm] if entry.parts else ()
     if mine or given:
         known = scores_of(entry.whole(arm)) if mine else dict(given or ())
         scores = scores_of(event)
@@ -268,17 +317,30 @@ def _other(event: FeedbackGiven, what: str, how: str, known: object) -> Receipt:
     )
 
 
-def judge_arm(event: ArmAdded | ArmRetired, name: str | None, active: bool) -> Receipt | None:
-    """Say what becomes of a change to an arm, given its present name (None: there is no such arm) and state."""
+def judge_arm(event: ArmAdded | ArmRetired, state: ArmState | None) -> Receipt | None:
+    """Say what becomes of a change to an arm, given how it stands; None: there is no such arm."""
     if isinstance(event, ArmRetired):
-        if name is None:
+        if state is None:
             return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}")
-        return None if active else Receipt(Outcome.DUPLICATE)
-    return Receipt(Outcome.DUPLICATE) if active and name == event.name else None
+        return None if state.active else Receipt(Outcome.DUPLICATE)
+    return Receipt(Outcome.DUPLICATE) if state is not None and state.after(event) == state else None
 
 
-def redacted(event: DecisionMade | FeedbackGiven) -> DecisionMade | FeedbackGiven:
+def judge_change(event: TasteChanged, entry: Entry | None) -> Receipt | None:
+    """Say what becomes of a change of taste, given the decision that it begins with; None: it is to be recorded."""
+    if entry is None or entry.decision.user != event.user:
+        return refused(Code.UNKNOWN_DECISION, f"there is no decision {event.decision} for {event.user!r}")
+    return Receipt(Outcome.DUPLICATE, entry.changed) if entry.changed else None
+
+
+OfUser = DecisionMade | FeedbackGiven | TasteChanged
+"""An event that names a user."""
+
+
+def redacted(event: OfUser) -> OfUser:
     """Return the event without anything of its user but what the arms learned."""
+    if isinstance(event, TasteChanged):
+        return replace(event, user=None, kept=())
     if isinstance(event, DecisionMade):
         return replace(event, user=None, key=None, preference=None, explanation=None)
     return replace(event, user=None, preference=None)

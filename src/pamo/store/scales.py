@@ -53,6 +53,26 @@ class Scales:
         shares[:, self._turned] = 1.0 - shares[:, self._turned]
         return shares
 
+    def sums(self, name: str, count: float, total: float, squares: float) -> tuple[float, float, float]:
+        """Return how many scores of an objective there are, their sum and squares, normalised from raw ones."""
+        _, low, span, turned = self._scales[name]
+        slope, start = (-1.0 / span, 1.0 + low / span) if turned else (1.0 / span, -low / span)
+        return (
+            count,
+            start * count + slope * total,
+            start * start * count + 2.0 * start * slope * total + slope * slope * squares,
+        )
+
+    def raw_sums(self, name: str, count: float, total: float, squares: float) -> tuple[float, float, float]:
+        """Return the same the other way round."""
+        _, low, span, turned = self._scales[name]
+        slope, start = (-span, low + span) if turned else (span, low)
+        return (
+            count,
+            start * count + slope * total,
+            start * start * count + 2.0 * start * slope * total + slope * slope * squares,
+        )
+
     def learned(self, event: FeedbackGiven) -> tuple[str, ...]:
         """Say what a recorded feedback teaches: of the arm, objective by objective, and of the user's preference.
 

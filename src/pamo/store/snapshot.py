@@ -21,11 +21,11 @@ from zlib import crc32
 import numpy as np
 
 from pamo.rows import LAYOUT
-from pamo.store.base import Setup
+from pamo.store.base import Feature, Setup
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
 
-FORMAT = 4
+FORMAT = 5
 CHECKSUM = 4
 """Bytes of the checksum."""
 SLICE = 1 << 13
@@ -80,7 +80,8 @@ def _begin(kept: Snapshot, journal: str) -> tuple[Fold, dict[str, Any], Any, Any
         "erased": kept.erased,
         "decisions": fold.decisions,
         "feedbacks": fold.feedbacks,
-        "arms": [[arm, name, active] for arm, (name, active) in fold.arm_states.items()],
+        "arms": [[arm, *state[:2], dict(state.features)] for arm, state in fold.arm_states.items()],
+        "features": {one.name: one.kind for one in fold.features.values()},
     }
     arrays: dict[str, Any] = {
         "header": _packed(header),
@@ -235,6 +236,7 @@ def _read(file: Any, setup: Setup, journal: str) -> Snapshot | None:
     if arms.shape != (len(header["arms"]), fold.block.shape[1]):
         raise ValueError("its arms are not the journal's")
     fold.restore_arms(header["arms"], arms)
+    fold.features.update((name, Feature(name, kind)) for name, kind in header["features"].items())
     fold.user_names = Names.of(bytes(file["user_names"]), file["user_name_lengths"])
     for name in sorted(name for name in file.files if name.startswith("users_")):
         fold.user_sums.extend(file[name])

@@ -92,7 +92,7 @@ class SqliteStore(SqliteErasing):
                 if kept is None:  # it may know users who were erased since
                     snapshots.remove(self._snapshot_path)
                 self._fold = self._restore(kept)
-                self._checker = Checker(self.setup)
+                self._checker = Checker(self.setup, lambda: self.features)
                 self._empty_log()
                 self._files = {path: inode_of(path) for path in (self._file, with_ending(self._file, LOG))}
         except BaseException:

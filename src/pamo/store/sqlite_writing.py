@@ -197,7 +197,7 @@ class SqliteWriting(SqliteJournal):
         return self._gone() or super()._trouble()
 
     def _append(self, events: list[Event]) -> list[Receipt]:
-        ledger = Ledger(self._fold.scales, self._expires_after, self._fold.arm_states)
+        ledger = Ledger(self._fold.scales, self._expires_after, self._fold.arm_states, self._fold.features)
         ids, keys = named(events)
         if ids:
             wanted = to_json([self._by(key) for key in keys])

@@ -18,14 +18,9 @@ function below(z) {
   return z > 0 ? 1 - tail : tail;
 }
 
-// How much wider than their intervals weights are taken to be. Each is looked at by itself here, while an error in one goes
-// with errors in others, and intervals hold nine weights of ten: with this, `python -m campaigns.demo_visitor --tastes any`
-// finds the chances to be as good as they say.
-const WIDER = 1.3;
-
 /** The chance that an objective has the largest weight of all, each being normal about as wide as its interval. */
 export function chanceOfFirst(objectives, name) {
-  const spread = (one) => Math.max((WIDER * (one.high - one.weight)) / 1.96, 1e-9);
+  const spread = (one) => Math.max((one.high - one.weight) / 1.96, 1e-9);
   const { [name]: own, ...others } = objectives;
   const step = 0.05;
   let [chance, whole] = [0, 0];
