@@ -13,7 +13,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -124,6 +125,29 @@ def sqlite(folder: Path) -> None:
     print(f"  one caller, two batches of 16 on their way {batched:8,.0f}   {batched / yardstick:.1f}×")
 
 
+def starting(events: int, folder: Path) -> None:
+    """Print what a start takes that has no snapshot: to read, to check and to fold the whole journal."""
+    path, arms = folder / "start.db", [ArmAdded(f"arm-{k}", f"Arm {k}", 0.0) for k in range(10)]
+
+    def journal() -> Iterator[Event]:
+        yield SETUP
+        yield from arms
+        for number in range((events - len(arms) - 1) // 2):
+            made = decision(number)
+            yield made
+            yield replace(feedback(number), arm=made.arms[0], user=made.user)
+
+    store = SqliteStore(path, SETUP)
+    count = store.load(enumerate(journal(), start=1))
+    store.close(snapshot=False)
+    SqliteStore(folder / "warm.db", SETUP).close()
+    started = time.perf_counter()
+    SqliteStore(path).close(snapshot=False)
+    seconds = time.perf_counter() - started
+    print(f"a start from {count:,} events without a snapshot")
+    print(f"  read, check and fold them   {seconds:8.1f} s   ({seconds / count * 1e6:.1f} µs each)")
+
+
 def million(users: int, folder: Path) -> None:
     """Print what many users take to hold, to save and to open."""
     path = folder / "users.npz"
@@ -164,6 +188,7 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--users", type=int, default=1_000_000)
+    parser.add_argument("--events", type=int, default=200_000, help="of the journal that a start folds")
     parser.add_argument("--open", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.open:
@@ -172,6 +197,7 @@ def main() -> None:
     memory()
     with tempfile.TemporaryDirectory(prefix="pamo-bench-", dir=".") as folder:
         sqlite(Path(folder))
+        starting(options.events, Path(folder))
         million(options.users, Path(folder))
 
 

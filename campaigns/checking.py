@@ -13,6 +13,7 @@ import numpy as np
 
 from campaigns.ledger import Ledger, Visit
 from pamo.arrays import Floats
+from pamo.contract.events import scores_of, together
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.store import DecisionMade, FeedbackGiven, Setup, Store
 from pamo.store.maintenance import TOLERANCE, verify
@@ -74,6 +75,9 @@ def sums_of(setup: Setup, bodies: list[dict[str, Any]]) -> dict[str, Floats]:
         "objective_count": given.sum(axis=0, dtype=float),
         "objective_sum": known.sum(axis=0),
         "objective_square": (known**2).sum(axis=0),
+        "all_pulls": np.array(float(len(bodies))),
+        "all_overalls": (~np.isnan(overall)).sum(dtype=float),
+        "partial": (~whole & ~np.isnan(overall)).sum(dtype=float),
         "stated_count": told.sum(dtype=float),
         "stated_sum": weights.sum(axis=0),
         "stated_square": (weights**2).sum(axis=0),
@@ -100,7 +104,7 @@ def _journal(
 ) -> tuple[dict[str, tuple[DecisionMade, Visit]], dict[str, FeedbackGiven]]:
     """Read the journal, and compare its every decision and feedback with what was sent and acknowledged."""
     decisions: dict[str, tuple[DecisionMade, Visit]] = {}
-    feedbacks: dict[str, FeedbackGiven] = {}
+    parts: dict[str, list[FeedbackGiven]] = defaultdict(list)
     keys: set[str] = set()
     for _, event in store.events():
         findings.events += 1
@@ -115,21 +119,25 @@ def _journal(
             decisions[event.id] = (event, visit)
             _compare_decision(event, visit, findings)
         elif isinstance(event, FeedbackGiven):
-            if event.decision in feedbacks:
-                findings.note("twice", f"the feedback to {event.decision} stands twice in the journal")
-            feedbacks[event.decision] = event
+            told = [name for part in parts[event.decision] for name in scores_of(part)]
+            if any(name in told for name in scores_of(event)):
+                findings.note("twice", f"a score of the feedback to {event.decision} stands twice in the journal")
+            parts[event.decision].append(event)
             if event.decision not in decisions:
                 findings.note("changed", f"a feedback to {event.decision}, which was not decided before")
-                continue
-            _compare_feedback(event, *decisions[event.decision], findings)
-    return decisions, feedbacks
+    whole = {name: next(iter(together(several).values())) for name, several in parts.items()}
+    for name, feedback in whole.items():
+        if name in decisions:
+            _compare_feedback(feedback, *decisions[name], findings)
+    return decisions, whole
 
 
 def _compare_decision(event: DecisionMade, visit: Visit, findings: Findings) -> None:
     request, answer = visit.request, visit.decision
     offer = request.get("arms")
-    sent = (visit.user, None if offer is None else tuple(offer), request.get("k", 1), request.get("preference"))
-    if sent != (event.user, event.offer, event.k, event.preference):
+    given = offer if isinstance(offer, dict) else None
+    sent = (visit.user, None if offer is None else tuple(offer), request.get("k", 1), request.get("preference"), given)
+    if sent != (event.user, event.offer, event.k, event.preference, event.given):
         findings.note("changed", f"{visit.key}: asked {request}, and the journal holds {event}")
     if answer is not None and answer["id"] == event.id:
         told = (answer["user"], answer["arm"], tuple(answer["arms"]), answer["propensity"], answer["policy"])
@@ -141,6 +149,9 @@ def _compare_decision(event: DecisionMade, visit: Visit, findings: Findings) -> 
 
 def _compare_feedback(event: FeedbackGiven, decision: DecisionMade, visit: Visit, findings: Findings) -> None:
     sent = visit.feedback
+    # One that was sent in parts may have arrived in part, where nobody was told of the rest.
+    if sent is not None and not visit.acknowledged and event.rewards.items() <= sent["rewards"].items():
+        return
     kept = (event.rewards, event.overall, event.preference, event.arm, event.user)
     if sent is None or kept != (
         sent["rewards"],
@@ -162,13 +173,16 @@ def _compare(
     setup = store.setup
     arms: dict[str, list[dict[str, Any]]] = defaultdict(list)
     users: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for decision_id in feedbacks:
+    for decision_id, told in feedbacks.items():
         if decision_id not in decisions:
             continue
         event, visit = decisions[decision_id]
         if visit.feedback is not None:
-            arms[event.arms[0]].append(visit.feedback)
-            users[visit.user].append(visit.feedback)
+            body = visit.feedback
+            if not visit.acknowledged:  # perhaps only a part of it has arrived
+                body = {"rewards": told.rewards, "overall": told.overall, "preference": told.preference or {}}
+            arms[event.arms[0]].append(body)
+            users[visit.user].append(body)
     table = store.arms()
     with store.lock:
         _compare_rows("arm", setup, table.ids, table.statistics, arms, findings)

@@ -28,7 +28,17 @@ from unittest import mock
 
 from pamo.cli import main as pamo
 from pamo.errors import PamoError
-from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Objective, Setup, UserErased, checksums, sqlite
+from pamo.store import (
+    ArmAdded,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Objective,
+    Setup,
+    UserErased,
+    checksums,
+    sqlite_reading,
+)
 from pamo.store.sqlite import SqliteStore
 
 SETUP = Setup((Objective("taste", 1, 5), Objective("price", 0, 500, lower_is_better=True)))
@@ -139,7 +149,7 @@ def campaign(part: str, flips: int, seed: int = 1, fault: str | None = None) -> 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pamo-flips-")))
         if fault is not None:
             stack.enter_context(mock.patch.object(checksums, "is_whole", return_value=True))
-            stack.enter_context(mock.patch.object(sqlite, "is_whole", return_value=True))
+            stack.enter_context(mock.patch.object(sqlite_reading, "is_whole", return_value=True))
             stack.enter_context(mock.patch.object(checksums.Chain, "wrong", return_value=""))
         build(folder, part)
         files = {file.name: file.read_bytes() for file in folder.iterdir()}

@@ -73,7 +73,9 @@ def held_in(case: Case, draw: np.random.Generator, narrow: float) -> float:
         engine.add_arms(arms)
         for _ in range(case.rounds):
             offers = [draw.permutation(arms)[:5].tolist() for _ in users]
-            made = engine.decide_many([{"user": user, "arms": offer} for user, offer in zip(users, offers, strict=True)])
+            made = engine.decide_many(
+                [{"user": user, "arms": offer} for user, offer in zip(users, offers, strict=True)]
+            )
             given = []
             for n, decision in enumerate(made):
                 reward = means[arms.index(decision.arm)] + 0.1 * draw.normal(size=case.objectives)

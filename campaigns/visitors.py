@@ -70,6 +70,8 @@ class Visitor:
         request: dict[str, Any] = {"user": f"user {random.randrange(USERS)}"}
         if random.random() < 0.4:
             request["arms"] = random.sample(ARMS, random.randint(1, 4))
+            if random.random() < 0.5:  # tonight's prices
+                request["arms"] = {arm: {"price": random.uniform(0, 500)} for arm in request["arms"]}
         if random.random() < 0.2:
             request["k"] = random.randint(1, 3)
         if random.random() < 0.2:
@@ -93,6 +95,10 @@ class Visitor:
         for visit in visits:
             if visit.feedback is None:
                 visit.feedback = feedback(self._random)
+                assert visit.decision is not None
+                offer = visit.request.get("arms")
+                if isinstance(offer, dict):
+                    visit.feedback["rewards"]["price"] = offer[visit.decision["arm"]]["price"]
         if len(visits) > 1 and self._random.random() < 0.5:
             await self._feed_together(visits)
             return
@@ -107,8 +113,11 @@ class Visitor:
 
     async def _feed_one(self, lines: list[Line], visit: Visit) -> None:
         assert visit.decision is not None
-        again = visit.acknowledged
         path = f"/v1/decisions/{visit.decision['id']}/feedback"
+        if not visit.acknowledged and visit.feedback is not None and self._random.random() < 0.3:  # a part beforehand
+            name, score = self._random.choice(list(visit.feedback["rewards"].items()))
+            await self._ask(lines, path, {"rewards": {name: score}}, 200, visits=[visit])
+        again = visit.acknowledged
         self._ledger.fed(visit, await self._ask(lines, path, visit.feedback, 200, visits=[visit]), again=again)
 
     async def _feed_together(self, visits: list[Visit]) -> None:

@@ -20,6 +20,7 @@ from pamo.environments.protocols import assign
 from pamo.estimators import common_to, preferences
 from pamo.policies import Feedback, Policy
 from pamo.policies.base import pick
+from pamo.priors import arms_prior_of, sites_of
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, Stream, stream_for
 from tests.witness import Pull, Question
@@ -73,12 +74,12 @@ def play(
     wants_stated = Feedback.STATED in policy.reads
     blocks = np.arange(arms // size)
     estimate = policy.estimate(objectives)
-    memory: dict[int, Any] = {}
+    memory: dict[Any, Any] = {}
 
     arm_sums = ArmStatistics.zeros(arms=arms, objectives=objectives)
     user_sums = UserStatistics.zeros(users=users, objectives=objectives)
     own_sums = [ArmStatistics.zeros(arms=arms, objectives=objectives) for _ in range(users)]
-    population = common_to(user_sums, estimate)
+    population, arms_prior, sites = common_to(user_sums, estimate), arms_prior_of(arm_sums), None
     history: list[Pull] = []
     regret, pareto_regret, overall_total, optimal = np.zeros(users), 0.0, 0.0, 0
 
@@ -113,6 +114,8 @@ def play(
                 known=truth,
                 own=own_sums[n],
                 population=population,
+                sites=sites,
+                arms_prior=arms_prior,
                 stream=policy_stream,
             )
             after = policy_stream.copy()
@@ -139,8 +142,9 @@ def play(
             arm_sums.observe(pull.arm, pull.reward, pull.overall)
         history.extend(now)
         if fitted_after(t + 1) == t:
-            population = common_to(user_sums, estimate)
-        estimates = preferences(user_sums, estimate, known=truth, population=population)
+            population, arms_prior = common_to(user_sums, estimate), arms_prior_of(arm_sums)
+            sites = sites_of(user_sums, population) if estimate.shared else None
+        estimates = preferences(user_sums, estimate, known=truth, population=population, sites=sites)
         error = float(np.linalg.norm(estimates - truth, axis=1).mean())
         questions = [decision.question._replace(t=t + 1, offer=[], earlier=list(history)) for decision in decisions]
         pulls = arm_sums.pulls.copy()

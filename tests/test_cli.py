@@ -491,3 +491,56 @@ def test_a_closed_pipe_is_no_error_message():
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+OWN = """
+from dataclasses import dataclass
+
+from pamo.environments import Gaussian
+from pamo.policies import Feedback, Policy, kernel
+
+
+@kernel
+def score(scores, offered, t, arms, user, common, run, dims):
+    for j in range(len(scores)):
+        scores[j] = -1.0 * j * run.hyperparameters[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class First(Policy):
+    id = "first"
+    summary, formula, reference = "the first arm of the offer, or with another sign the last", "-j", "none"
+    reads = (Feedback.REWARD,)
+    kernel = score
+    sign: float = 1.0
+
+    def hyperparameters(self, shape):
+        return (self.sign,)
+
+
+class Calm(Gaussian):
+    id = "calm"
+"""
+
+
+def test_a_policy_and_an_environment_of_ones_own_are_named_by_file_and_class(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(OWN, encoding="utf-8")
+    (tmp_path / "broken.py").write_text("1 / 0", encoding="utf-8")
+    line = ["simulate", "--rounds", "20", "--trials", "2", "--protocol", "all", "--format", "json"]
+    assert main([*line, "--policy", f"{mine}:First", "--environment", f"{mine}:Calm"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["policies"]) == ["first"]
+    assert main([*line, "--policy", f"{mine}:First:sign=-1", "--policy", "ucb"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["policies"]) == ["first", "ucb"]
+    for name, expected in (
+        (f"{mine}:Frist", "unknown policy in"),
+        (f"{mine}:Frist", "did you mean 'First'?"),
+        (f"{mine}:Calm", "Known: First"),
+        (f"{tmp_path / 'none.py'}:First", "there is no file"),
+        (f"{mine}:First:tail=1", "has no hyperparameter 'tail'"),
+        (f"{tmp_path / 'broken.py'}:X", "could not be run: ZeroDivisionError"),
+    ):
+        assert main([*line, "--policy", name]) == 2
+        assert expected in capsys.readouterr().err

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pamo import simulate
 from pamo.cli import main
-from pamo.experiments.paper import STUDIES
+from pamo.experiments import grid
+from pamo.experiments.paper import STUDIES, ablation
 from pamo.experiments.report import html, markdown, summary
 from pamo.experiments.runner import digest, finished, run_studies, settings_of
 from pamo.experiments.study import Study, Verdict
@@ -24,7 +26,7 @@ from pamo.experiments.tables import Table, Tables
 
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A quick reproduction of all eight studies, made once."""
+    """A quick reproduction of all studies, made once."""
     output = tmp_path_factory.mktemp("reproduction") / "paper"
     assert main(["reproduce", "--quick", "--output", str(output)]) == 0
     return output
@@ -34,11 +36,12 @@ def _tables(folder: Path) -> Tables:
     return {path.stem: Table.load(path) for path in folder.glob("*.parquet")}
 
 
-def test_all_eight_studies_are_there() -> None:
+def test_all_nine_studies_are_there() -> None:
     assert list(STUDIES) == [
         "lr-toy",
         "wls-vs-lr",
         "hidden",
+        "horizon",
         "stated",
         "lower-bound",
         "confidence",
@@ -177,22 +180,100 @@ def test_hidden_fails_when_prucb_hp_is_worst(quick: Path) -> None:
     assert _verdicts(STUDIES["hidden"], _scaled(tables, "prucb-hp", 1e-6))["superior"] == Verdict.CONFIRMED
 
 
-def test_growth_is_judged_by_the_curves(quick: Path) -> None:
-    tables = _tables(quick / "hidden")
+@pytest.mark.parametrize(
+    ("study", "table", "claim", "linear"),
+    [
+        ("hidden", "curves", "sublinear", Verdict.NOT),
+        ("horizon", "long curves", "preference-free-linear", Verdict.CONFIRMED),
+    ],
+)
+def test_growth_is_judged_by_the_curves(quick: Path, study: str, table: str, claim: str, linear: Verdict) -> None:
+    tables = _tables(quick / study)
 
-    def grown(power: float) -> Tables:
-        columns = dict(tables["curves"].columns)
+    def judged(power: float) -> Verdict:
+        columns = dict(tables[table].columns)
         columns["mean"] = columns["round"].astype(float) ** power
-        return tables | {"curves": Table(columns)}
+        return _verdicts(STUDIES[study], tables | {table: Table(columns)})[claim]
 
-    linear, root = (_verdicts(STUDIES["hidden"], grown(power)) for power in (1.0, 0.5))
-    assert (linear["preference-free-linear"], linear["sublinear"]) == (Verdict.CONFIRMED, Verdict.NOT)
-    assert (root["preference-free-linear"], root["sublinear"]) == (Verdict.NOT, Verdict.CONFIRMED)
+    other = {Verdict.NOT: Verdict.CONFIRMED, Verdict.CONFIRMED: Verdict.NOT}[linear]
+    assert (judged(1.0), judged(0.5)) == (linear, other)
 
 
-def test_stated_fails_when_prucb_up_is_worst(quick: Path) -> None:
-    tables = _tables(quick / "stated")
-    assert set(_verdicts(STUDIES["stated"], _scaled(tables, "prucb-up", 1000.0)).values()) == {Verdict.NOT}
+Broken = dict[str, str]
+"""Policies that stand in for others, under their names."""
+STUCK = "prucb-hp:reward_bonus=0.0,beta=0.0"  # nothing makes it try an arm
+
+SABOTAGES: list[tuple[str, str, Broken, Verdict, Broken, Verdict]] = [
+    ("hidden", "superior", {"prucb-hp": STUCK}, Verdict.NOT, {"prucb-hp": "prucb-kp-v"}, Verdict.CONFIRMED),
+    ("hidden", "sublinear", {"prucb-hp": "pareto-ucb"}, Verdict.NOT, {}, Verdict.CONFIRMED),
+    ("hidden", "left-out-baselines", {}, Verdict.NOT, {"greedy": STUCK, "ucb-per-user": STUCK}, Verdict.CONFIRMED),
+    (
+        "horizon",
+        "ahead-in-the-long-run",
+        {"prucb-hp": STUCK},
+        Verdict.NOT,
+        {"prucb-hp": "prucb-kp-v"},
+        Verdict.CONFIRMED,
+    ),
+    (
+        "horizon",
+        "preference-free-linear",
+        dict.fromkeys(("s-ucb", "s-moss", "pareto-ucb", "pareto-ts"), "prucb-hp"),
+        Verdict.NOT,
+        dict.fromkeys(("s-ucb", "s-moss"), "pareto-ts"),
+        Verdict.CONFIRMED,
+    ),
+    ("stated", "superior", {"prucb-up": "pareto-ts"}, Verdict.NOT, {"prucb-up": "prucb-kp-v"}, Verdict.CONFIRMED),
+    (
+        "stated",
+        "superior-to-preference-free",
+        {"prucb-up": "pareto-ts"},
+        Verdict.NOT,
+        {"prucb-up": "prucb-kp-v"},
+        Verdict.CONFIRMED,
+    ),
+    ("stated", "left-out-baselines", {}, Verdict.NOT, {"prucb-up": "prucb-kp-v", "greedy": STUCK}, Verdict.CONFIRMED),
+    ("stated", "close-to-known", {"prucb-up": "s-ucb"}, Verdict.NOT, {}, Verdict.CONFIRMED),
+    (
+        "lower-bound",
+        "preference-free-linear",
+        dict.fromkeys(("s-ucb", "s-moss", "pareto-ucb", "pareto-ts"), "prucb-hp"),
+        Verdict.NOT,
+        {},
+        Verdict.CONFIRMED,
+    ),
+    (
+        "lower-bound",
+        "preference-aware-sublinear",
+        dict.fromkeys(("prucb-hp", "prucb-up", "prucb-kp"), "s-ucb"),
+        Verdict.NOT,
+        {},
+        Verdict.CONFIRMED,
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "claim", "worse", "low", "better", "high"), SABOTAGES, ids=lambda one: str(one)[:30])
+def test_another_algorithm_under_the_same_name_turns_the_verdict(
+    name: str,
+    claim: str,
+    worse: Broken,
+    low: Verdict,
+    better: Broken,
+    high: Verdict,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = STUDIES[name]
+    settings = settings_of(study, quick=True, trials=None)
+    for broken, expected in ((worse, low), (better, high)):
+
+        def other(policies: Any, *rest: Any, broken: Broken = broken, **more: Any) -> Any:
+            runs = [simulate([broken.get(one, one)], *rest, **more) for one in policies]
+            return {str(place): next(iter(run.values())) for place, run in enumerate(runs)}
+
+        monkeypatch.setattr(grid, "simulate", other)
+        tables = study.measure(settings, 1, lambda share: None)
+        assert _verdicts(study, tables)[claim] == expected
 
 
 def test_lower_bound_fails_when_the_slopes_are_exchanged(quick: Path) -> None:
@@ -206,10 +287,32 @@ def test_lower_bound_fails_when_the_slopes_are_exchanged(quick: Path) -> None:
     assert set(verdicts.values()) == {Verdict.NOT}
 
 
+@pytest.mark.parametrize(
+    ("claim", "part"), [("preference-bonus", "beta"), ("reward-bonus", "reward_bonus"), ("weights", "weighted")]
+)
+def test_a_part_is_needed_only_if_nothing_is_better_without_it(quick: Path, claim: str, part: str) -> None:
+    tables, place = _tables(quick / "ablation"), list(ablation.PARTS).index(part)
+
+    def judged(*factors: float) -> Verdict:
+        """Give each variant with the part a regret of 100 times one of the factors, and the others 100."""
+        columns = dict(tables["finals"].columns)
+        for number, parts in enumerate(ablation.CROSS):
+            rows = columns["policy"] == ablation.variant(parts)
+            regret = 100.0 * (factors[number % len(factors)] if parts[place] else 1.0)
+            columns["regret"] = np.where(rows, regret + columns["trial"], columns["regret"])
+        return _verdicts(STUDIES["ablation"], {"finals": Table(columns)})[claim]
+
+    assert judged(0.5) == Verdict.CONFIRMED
+    assert judged(1.0) == judged(0.99) == judged(1.5) == Verdict.NOT
+    halves = [1.0] * len(ablation.CROSS)
+    for number, parts in enumerate(ablation.CROSS):
+        halves[number] = 0.5 if parts[0] else 1.0
+    assert judged(*halves) == Verdict.PARTLY
+    assert judged(*[1.5 if one < 1.0 else 0.5 for one in halves]) == Verdict.NOT
+
+
 def test_ablation_fails_when_the_whole_is_worst(quick: Path) -> None:
     tables = _tables(quick / "ablation")
-    verdicts = _verdicts(STUDIES["ablation"], _scaled(tables, "prucb-hp", 1000.0))
-    assert {verdicts[name] for name in ("preference-bonus", "reward-bonus", "weights")} == {Verdict.NOT}
     assert _verdicts(STUDIES["ablation"], _scaled(tables, "prucb-hp", 1e-3))["theory-radius"] == Verdict.NOT
 
 
@@ -240,9 +343,15 @@ def test_a_failed_claim_is_shown_as_such(quick: Path) -> None:
 
 def test_the_page_says_what_becomes_of_the_headline(quick: Path) -> None:
     page = (quick / "report.html").read_text(encoding="utf-8")
-    assert "What “significantly outperforms” becomes" in page
+    titles = [
+        title for title in ("What holds", "What does not hold", "What cannot be told") if f"<h3>{title} (" in page
+    ]
+    assert titles == ["What holds", "What does not hold", "What cannot be told"]
+    assert page.index("<h3>What holds") < page.index("<h3>What does not hold") < page.index("<h3>What cannot be told")
+    assert page.index("<h3>What cannot be told") < page.index("<figure")
     assert "ucb-per-user has" in page
     assert "greedy has" in page
+    assert page.count("Would have refuted it:") == sum(len(study.claims) for study in STUDIES.values())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

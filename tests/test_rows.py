@@ -18,8 +18,12 @@ from pamo.reading import (
     WIDTH,
     clear_arms,
     common_numbers,
+    count_at,
     freedom_at,
+    offset_at,
+    offset_width_at,
     padded,
+    pending_at,
     read_arms,
     scatter_at,
     step_arm,
@@ -72,6 +76,16 @@ def test_what_is_read_of_an_arm_is_what_the_estimators_say() -> None:
             np.testing.assert_allclose(read[scatter_at(3) + pair(d, e), :5], scatter[:5, d, e], atol=1e-12)
             assert common[pair(d, e)] == pytest.approx(scatter[5, d, e])
     assert common[freedom_at(3)] == np.maximum(counts - 1, 0).sum()
+
+
+def test_an_arm_says_how_many_pulls_gave_each_objective() -> None:
+    statistics = ArmStatistics.zeros(arms=2, objectives=2)
+    statistics.observe([0, 0, 1], [[0.2, 0.5], [np.nan, 0.4], [0.1, np.nan]])
+    read, common = np.full((tile_height(2), padded(2)), 7.0), np.empty(common_numbers(2))
+    read_arms(read, statistics.rows, common, dimensions(2))
+    assert read[count_at(2) : count_at(2) + 2, :2].tolist() == [[1, 1], [2, 0]]
+    for line in (pending_at(2), offset_at(2), offset_width_at(2)):
+        assert not read[line].any()  # rows know of none of these
 
 
 def test_rows_may_be_strided() -> None:

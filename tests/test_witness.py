@@ -29,6 +29,7 @@ HIDDEN: dict[str, Any] = {
     "preference_scale": st.sampled_from([0.0, 0.1, 1.0]),
     "ridge": st.sampled_from([0.1, 1.0, 4.0]),
     "non_negative": st.booleans(),
+    "levels": st.booleans(),
 }
 
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
@@ -42,6 +43,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
         "sub_gaussian": st.sampled_from([0.5, 1.0]),
         "reward_bonus": st.sampled_from([0.0, 1.0]),
         "weighted": st.booleans(),
+        "first_pulls": st.booleans(),
     },
     "prucb-up": {"alpha": st.sampled_from([0.3, 1.0, 2.5])},
     "prucb-kp": {"alpha": st.sampled_from([0.3, 1.0, 2.5])},

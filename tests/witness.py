@@ -49,7 +49,7 @@ class Question(NamedTuple):
     truth: Floats
     """The true mean preferences, (users, D)."""
     stream: Stream
-    memory: dict[int, Any]
+    memory: dict[Any, Any]
     """Of a trial: what a witness worked out of a whole round, for those that would work it out once more."""
 
 
@@ -162,7 +162,10 @@ def unpulled_first(q: Question, *, user: int | None = None) -> Verdict | None:
 
 
 def prucb_hp(q: Question) -> Verdict:
-    """Algorithm 1."""
+    """Algorithm 1, and what it becomes where each arm is pulled once first."""
+    first = unpulled_first(q) if q.settings["first_pulls"] else None
+    if first is not None:
+        return first
     own = [pull for pull in q.earlier if pull.user == q.user]
     ws = weights(q) if q.settings["weighted"] else [1.0] * len(own)
     c = regression(q, ws) if q.t > 1 else np.full(q.objectives, 1.0 / q.objectives)

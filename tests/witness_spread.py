@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
@@ -38,6 +38,27 @@ class Rounds(NamedTuple):
         return np.where(known, 1.0 / np.where(known, self.lengths, 1.0), 0.0)
 
 
+class Levels(NamedTuple):
+    """Two levels of an entry of a preference: their shares, means and variances, each (2,)."""
+
+    share: Floats
+    mean: Floats
+    variance: Floats
+
+    @property
+    def moments(self) -> tuple[float, float]:
+        """The mean and the variance of an entry at either."""
+        mean = float(self.share @ self.mean)
+        return mean, float(self.share @ (self.variance + (self.mean - mean) ** 2))
+
+
+class Sites(NamedTuple):
+    """A Gaussian that stands in for an entry's two levels: precision times mean, and precision, each (D,)."""
+
+    pull: Floats
+    strength: Floats
+
+
 class Prior(NamedTuple):
     """What users have in common: m, τ² and σ² (as λ = σ²/τ²), the bias's mean and strength, and the two weights."""
 
@@ -50,6 +71,11 @@ class Prior(NamedTuple):
     bias_ridge: float | None = None
     """None where users have no bias."""
     prior_rounds: float = 3.0
+    sum_ridge: float = 0.0
+    """κ, towards Σm."""
+    levels: Levels | None = None
+    doubtful: bool = False
+    """Whether rounding decides if there are levels."""
     phi: float = math.nan
     signal: float = 1.0
     """The most that Σŵg² was of the noise while it was fitted: rounding of the one is seen in the other."""
@@ -104,21 +130,135 @@ def rounds_of(pulls: Sequence[Pull], user: int, objectives: int) -> Rounds:
     return Rounds(reward, np.array([pull.overall for pull in own]))
 
 
-def believe(rounds: Rounds, prior: Prior) -> Belief:
+def believe(rounds: Rounds, prior: Prior, sites: Sites | None = None) -> Belief:
     """The ridge towards the prior, as one regression with the constant in front where there is a bias."""
     biased = prior.bias_ridge is not None
     regressors, center, strength = rounds.reward, prior.mean, np.full(len(prior.mean), prior.ridge)
+    if sites is not None:
+        center, strength = sites.pull / sites.strength, prior.noise * sites.strength
     if prior.bias_ridge is not None:
         regressors = np.column_stack([np.ones(len(rounds.overall)), rounds.reward])
-        center = np.concatenate([[prior.bias_mean], prior.mean])
+        center = np.concatenate([[prior.bias_mean], center])
         strength = np.concatenate([[prior.bias_ridge], strength])
+    held = np.ones(len(center))
+    held[: int(biased)] = 0.0
     # One least-squares problem: the normal equations would square its condition number.
     root = np.sqrt(prior.weights(rounds))
-    rows = np.vstack([root[:, None] * regressors, np.diag(np.sqrt(strength))])
-    right = np.concatenate([root * rounds.overall, np.sqrt(strength) * center])
+    rows = np.vstack([root[:, None] * regressors, np.diag(np.sqrt(strength)), math.sqrt(prior.sum_ridge) * held])
+    total = math.sqrt(prior.sum_ridge) * prior.mean.sum()
+    right = np.concatenate([root * rounds.overall, np.sqrt(strength) * center, [total]])
     orthogonal, factor = np.linalg.qr(rows)
     solution = np.linalg.solve(factor, orthogonal.T @ right)
     return Belief(solution, factor, float(np.sum((right - rows @ solution) ** 2)), biased)
+
+
+def marginals(belief: Belief) -> Floats:
+    """The diagonal of V⁻¹."""
+    return np.asarray(belief.variances[int(belief.biased) :])
+
+
+# ---- two levels, by expectation propagation
+
+
+class Tilted(NamedTuple):
+    """What the cavity and the two levels say of each entry, by entry and level, (D, 2)."""
+
+    chance: Floats
+    mean: Floats
+    variance: Floats
+    evidence: Floats
+    """(D,): the logarithm of the cavity's density under the levels, without (2π)^−½."""
+
+
+def cavities(belief: Belief, prior: Prior, sites: Sites, spread: float) -> tuple[Floats, Floats]:
+    """Each entry's mean and precision by all but its own site."""
+    precision = 1.0 / (prior.noise * marginals(belief))
+    left = np.maximum(precision - sites.strength, 1e-9 / spread)
+    return (belief.preference * precision - sites.pull) / left, left
+
+
+def tilt(mean: Floats, precision: Floats, levels: Levels) -> Tilted:
+    width = levels.variance + 1.0 / precision[:, None]
+    logs = np.log(levels.share) - 0.5 * (np.log(width) + (mean[:, None] - levels.mean) ** 2 / width)
+    most = logs.max(axis=1, keepdims=True)
+    chances = np.exp(logs - most)
+    evidence = most[:, 0] + np.log(chances.sum(axis=1))
+    variance = 1.0 / (1.0 / levels.variance + precision[:, None])
+    # The precision-weighted mean, from the cavity's: where the data decide, a level moves it by next to nothing.
+    center = mean[:, None] + (levels.mean - mean[:, None]) * variance / levels.variance
+    return Tilted(chances / chances.sum(axis=1, keepdims=True), center, variance, evidence)
+
+
+def swept(rounds: Rounds, prior: Prior, levels: Levels, sites: Sites, spread: float) -> tuple[Sites, Tilted]:
+    """One sweep over a user's entries, all at once, of which seven tenths are taken."""
+    mean, precision = cavities(believe(rounds, prior, sites), prior, sites, spread)
+    tilted = tilt(mean, precision, levels)
+    center = np.sum(tilted.chance * tilted.mean, axis=1)
+    between = tilted.chance[:, 0] * tilted.chance[:, 1] * (tilted.mean[:, 0] - tilted.mean[:, 1]) ** 2
+    # 1/variance − precision, without the difference of two that may be alike to rounding.
+    less = np.sum(tilted.chance * tilted.variance / levels.variance, axis=1) - precision * between
+    strength = np.maximum(precision * less / np.maximum(1.0 - less, 1e-12), 0.25 / spread)
+    pull = center * strength + precision * (center - mean)
+    return Sites(*(0.3 * np.array(sites) + 0.7 * np.array([pull, strength]))), tilted
+
+
+def find_sites(rounds: Rounds, prior: Prior) -> Sites | None:
+    """Five sweeps, from where nothing was seen; None where there is one level."""
+    if prior.levels is None:
+        return None
+    mean, variance = prior.levels.moments
+    count = len(prior.mean)
+    sites = Sites(np.full(count, mean / variance), np.full(count, 1.0 / variance))
+    for _ in range(5 if len(rounds.overall) else 0):
+        sites, _ = swept(rounds, prior, prior.levels, sites, variance)
+    return sites
+
+
+def log_determinant(belief: Belief) -> float:
+    return float(2.0 * np.sum(np.log(np.abs(np.diag(belief.gram_factor)))))
+
+
+def fit_levels(active: Sequence[Rounds], prior: Prior, spread: float) -> Prior:
+    """Twelve steps of EM, of two sweeps each, and whether their evidence is four nats ahead."""
+    count, middle = len(prior.mean), float(prior.mean.mean())
+    around = spread + float(np.var(prior.mean))
+    width = math.sqrt(around)
+    levels = Levels(
+        np.array([0.67, 0.33]), np.array([middle - 0.6 * width, middle + 1.2 * width]), np.full(2, 0.25 * around)
+    )
+    sites = [Sites(np.full(count, middle / around), np.full(count, 1.0 / around)) for _ in active]
+    for _ in range(12):
+        tilted: list[Tilted] = []
+        for _ in range(2):
+            both = [swept(rounds, prior, levels, own, around) for rounds, own in zip(active, sites, strict=True)]
+            sites, tilted = [one for one, _ in both], [one for _, one in both]
+        chance, mean, variance = (
+            np.concatenate([getattr(one, name) for one in tilted]) for name in ("chance", "mean", "variance")
+        )
+        weight = chance.sum(axis=0) + 0.3
+        center = (np.sum(chance * mean, axis=0) + 0.3 * levels.mean) / weight
+        squares = np.sum(chance * (variance + (mean - center) ** 2), axis=0) + 0.3 * 0.25 * around
+        levels = Levels(weight / weight.sum(), center, np.maximum(squares / weight, 0.002 * around))
+    ahead = 0.0
+    level, width = levels.moments
+    for rounds, own in zip(active, sites, strict=True):
+        one, two = believe(rounds, prior), believe(rounds, prior, own)
+        alike = -0.5 * (log_determinant(one) + one.squares / prior.noise + count * math.log(spread))
+        alike += 0.5 * math.log(1.0 + prior.sum_ridge * count / prior.ridge)
+        ahead -= alike + 0.5 * (log_determinant(two) + two.squares / prior.noise)
+        if prior.sum_ridge > 0.0:
+            room = count * width
+            ahead += 0.5 * math.log(1.0 + prior.sum_ridge * room / prior.noise)
+            away = count * level - prior.mean.sum()
+            ahead += 0.5 * float(away) ** 2 / (prior.noise / prior.sum_ridge + room)
+        at, precision = cavities(two, prior, own, around)
+        ahead += float(np.sum(tilt(at, precision, levels).evidence))
+        # The sites stand in the place of the levels: what they say of the cavity is taken out again.
+        ahead += 0.5 * float(np.sum(own.pull**2 / own.strength + np.log(1.0 + own.strength / precision)))
+        joint = (own.pull + at * precision) ** 2 / (own.strength + precision) - at**2 * precision
+        ahead -= 0.5 * float(np.sum(joint))
+    doubtful = abs(ahead - 4.0) < 1e-6 * max(1.0, prior.signal * 1e-6)
+    return prior._replace(levels=levels if ahead > 4.0 else None, doubtful=doubtful)
 
 
 def non_negative(belief: Belief) -> Floats:
@@ -127,7 +267,9 @@ def non_negative(belief: Belief) -> Floats:
     return nearest
 
 
-def fit(users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: float | None) -> Prior | None:
+def fit(
+    users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: float | None, levels: bool
+) -> Prior | None:
     """Ten of Newton's and MacKay's steps over all users; None where no round says anything."""
     lengths = np.concatenate([rounds.lengths for rounds in users])
     inverses = np.concatenate([rounds.inverse_lengths for rounds in users])
@@ -150,7 +292,7 @@ def fit(users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: flo
     most = max(len(rounds.overall) for rounds in users)
     least = 1e-12 * most * (1.0 + 1e-3 * most)
     around_level = max(left, least * squares + 1e-300) / count
-    noise, spread = around_level, scale
+    noise, spread, along_sum = around_level, scale, scale
     mean, bias_mean, bias_spread = np.full(objectives, level), 0.0, first * typical
     signal = squares / (noise * count)
     active = [rounds for rounds in users if len(rounds.overall)]
@@ -165,6 +307,7 @@ def fit(users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: flo
             phi * typical,
             bias_mean=bias_mean,
             bias_ridge=bias_ridge,
+            sum_ridge=noise * (1.0 / along_sum - 1.0 / spread) / objectives if along_sum < spread else 0.0,
             phi=phi,
             signal=signal,
         )
@@ -179,17 +322,29 @@ def fit(users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: flo
         plain = sum(float(np.sum(e**2)) for e in residuals)
         paper = sum(float(np.sum(rounds.inverse_lengths * e**2)) for rounds, e in zip(active, residuals, strict=True))
         centers = np.array([belief.preference for belief in beliefs])
-        trace = sum(float(belief.variances[int(bias) :].sum()) for belief in beliefs)
-        freedom = len(active) * objectives - now.ridge * trace
+        inverses_of = [np.linalg.inv(belief.gram_factor.T @ belief.gram_factor) for belief in beliefs]
+        trace = sum(float(np.trace(inverse)) for inverse in inverses_of)
+        sum_trace = sum(float(np.mean(inverse)) * objectives for inverse in inverses_of)  # 1ᵀV⁻¹1/D
+        held = now.ridge + objectives * now.sum_ridge
+        freedom = len(active) * objectives - now.ridge * (trace - sum_trace) - held * sum_trace
         # m and τ²: half a user's worth of `level`, one user's worth of `first`.
         away = float(np.sum((centers - mean) ** 2) + 0.5 * np.sum((mean - level) ** 2))
-        curve = 0.5 * np.eye(objectives) + sum(
-            np.eye(objectives) - now.ridge * np.linalg.inv(belief.gram_factor.T @ belief.gram_factor)
-            for belief in beliefs
-        )
+        curve = 0.5 * np.eye(objectives) + sum(np.eye(objectives) - now.ridge * inverse for inverse in inverses_of)
+        apart = float(np.sum(np.sum(centers - mean, axis=1) ** 2)) / objectives
         mean = mean + np.linalg.solve(curve, np.sum(centers - mean, axis=0) + 0.5 * (level - mean))
-        determined = max(len(active) * objectives - now.ridge * trace, 0.0) / objectives
-        spread = (away / objectives + first) / (determined + 1.0)
+        # τ² of the differences and of the sum: the smaller of the two counts for the sum alone.
+        along_sum = (apart + first) / (max(len(active) - held * sum_trace, 0.0) + 1.0)
+        determined = max(len(active) * objectives - now.ridge * (trace - sum_trace) - held * sum_trace, 0.0)
+        spread = (away / objectives + first) / (determined / objectives + 1.0)
+        if objectives > 1:
+            of_differences = len(active) - now.ridge * (trace - sum_trace) / (objectives - 1)
+            differences = (max(away - apart, 0.0) / (objectives - 1) + first) / (max(of_differences, 0.0) + 1.0)
+            if along_sum < differences:
+                spread, along_sum = differences, max(along_sum, 1e-3 * differences)
+            else:
+                spread = along_sum = max(spread, differences)
+        else:
+            along_sum = spread
         if now.bias_ridge is not None:
             biases = np.array([belief.bias for belief in beliefs])
             corner = sum(float(belief.variances[0]) for belief in beliefs)
@@ -212,6 +367,8 @@ def fit(users: Sequence[Rounds], objectives: int, *, bias: bool, elasticity: flo
             constant, slope = max(alpha, 0.0), max(beta, 0.0) * typical
             if constant + slope > 0.0:
                 phi = (count * slope / (constant + slope) + 10.0 * 0.5) / (count + 10.0)
+    if levels and count >= 3 * len(active):
+        return fit_levels(active, prior(), spread)
     return prior()
 
 
@@ -242,15 +399,25 @@ def prior_of(q: Question) -> Prior:
     if last not in q.memory:
         seen = q.earlier[: last * q.users]  # a round is one pull of every user
         users = [rounds_of(seen, user, q.objectives) for user in range(q.users)]
-        q.memory[last] = fit(users, q.objectives, bias=q.settings["bias"], elasticity=q.settings["elasticity"])
+        words: dict[str, Any] = {name: q.settings[name] for name in ("bias", "elasticity", "levels")}
+        prior = q.memory[last] = fit(users, q.objectives, **words)
+        if prior is not None:
+            for user in range(q.users):
+                q.memory[last, user] = find_sites(users[user], prior)
     return q.memory[last] or start
+
+
+def belief_of(q: Question, rounds: Rounds) -> Belief:
+    """What is believed of the user now; the sites are those of when the prior was fitted."""
+    prior = prior_of(q)
+    return believe(rounds, prior, q.memory.get((fitted_after(q.t), q.user)) if prior.levels is not None else None)
 
 
 def hidden(q: Question) -> tuple[Floats, Belief, float]:
     """ĉ, what it is formed from, and σ̂² of the user."""
     prior = prior_of(q)
     rounds = rounds_of(q.earlier, q.user, q.objectives)
-    belief = believe(rounds, prior)
+    belief = belief_of(q, rounds)
     noise = (belief.squares + prior.prior_rounds * prior.noise) / max(len(rounds.overall) + prior.prior_rounds, 1.0)
     preference = non_negative(belief) if q.settings["non_negative"] else belief.preference
     if q.t == 1:
@@ -262,12 +429,54 @@ def rounding(q: Question) -> float:
     """How far rounding may move a user's ĉ: with one round of one user alone, noise and λ are as good as 0."""
     prior = prior_of(q)
     rounds = rounds_of(q.earlier, q.user, q.objectives)
-    belief = believe(rounds, prior)
+    belief = belief_of(q, rounds)
+    if prior.doubtful:
+        return math.inf
     conditioning = 1e-14 * max(float(np.linalg.cond(belief.factor)) ** 2, prior.signal)
     # Where a regression leaves nothing over, what is kept of it is rounding, and a score has its root.
     signal = float(np.sum(prior.weights(rounds) * rounds.overall**2) + prior.ridge * np.sum(prior.mean**2))
     nothing_left = belief.squares <= 1e-12 * signal
     return conditioning + (1e-7 * math.sqrt(signal) if nothing_left else 0.0)
+
+
+# ---- arms
+
+
+class Arms(NamedTuple):
+    """What arms have in common: the mean, the variance between them and within, each (D,)."""
+
+    mean: Floats
+    between: Floats
+    within: Floats
+
+
+def arms_of(q: Question) -> Arms:
+    """The arms' prior as it stands at the question: six steps for each objective."""
+    last = fitted_after(q.t)
+    if ("arms", last) not in q.memory:
+        seen: dict[int, list[Floats]] = {}
+        for pull in q.earlier[: last * q.users]:
+            seen.setdefault(pull.arm, []).append(pull.reward)
+        rewards = [np.array(one) for one in seen.values()]
+        counts = np.array([len(one) for one in rewards], dtype=float)
+        means = np.array([one.mean(axis=0) for one in rewards]).reshape(len(rewards), q.objectives)
+        scatter = sum((np.sum((one - one.mean(axis=0)) ** 2, axis=0) for one in rewards), np.zeros(q.objectives))
+        within = (scatter + 2 * 0.02) / (counts.sum() - len(rewards) + 2)
+        center, between = np.full(q.objectives, 0.5), np.full(q.objectives, 0.05)
+        for _ in range(6):
+            weights = 1.0 / (between + within / counts[:, None])
+            center = (np.sum(weights * means, axis=0) + 0.5 / between) / (weights.sum(axis=0) + 1.0 / between)
+            known = between * weights
+            squares = np.sum((known * (means - center)) ** 2, axis=0)
+            between = np.maximum((squares + 2 * 0.05) / (known.sum(axis=0) + 2), 1e-4)
+        q.memory["arms", last] = Arms(center, between, within)
+    arms: Arms = q.memory["arms", last]
+    return arms
+
+
+def mean_of(q: Question, arm: int) -> Floats:
+    """r̂, or what the prior expects."""
+    return reward_mean(q, arm) if pulls_of(q, arm) else arms_of(q).mean
 
 
 def variance_along(q: Question, arm: int, c: Floats) -> float:
@@ -279,17 +488,32 @@ def variance_along(q: Question, arm: int, c: Floats) -> float:
 
     parts = [squares(one) for one in range(q.arms)]
     freedom = sum(part[1] for part in parts)
-    common = sum(part[0] for part in parts) / freedom if freedom else 0.0
+    common = sum(part[0] for part in parts) / freedom if freedom else float(c**2 @ arms_of(q).within)
     kappa = q.settings["prior_pulls"]
     own, own_freedom = parts[arm]
     return float((own + kappa * common) / (own_freedom + kappa))
 
 
+def balance(level: float) -> float:
+    """The z at which (φ(z) − zΦ(−z))/z = e⁻ᴸ, near enough (`tests.test_policies` says how near)."""
+    s = math.log(1.0 + 0.40238 * math.exp(level))
+    return s * (0.99033 + 0.48149 * s + 0.0012108 * s**2) / (1.0 + 1.20559 * s + 0.0397486 * s**2)
+
+
 def reward_bonus(q: Question, arm: int, c: Floats) -> float:
-    """ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ²/N_i)."""
-    count, total = len(pulls_of(q, arm)), sum(len(pulls_of(q, other)) for other in q.offer)
-    error = math.sqrt((1.0 + q.settings["few_pulls"] / count) * variance_along(q, arm, c) / count)
-    return float(q.settings["reward_scale"] * math.log(total / count) * error)
+    """The optimism about an arm."""
+    arms, many = arms_of(q), len(q.offer) / 10.0
+    count, total = len(pulls_of(q, arm)), max(sum(len(pulls_of(q, other)) for other in q.offer), 1)
+    if count == 0:
+        scale = 1.25 * max(1.0, 1.0 / many) + 0.5 * math.log(1.0 + total / (100.0 * many))
+        return float(q.settings["reward_scale"] * scale * math.sqrt(float(c**2 @ arms.between)))
+    worth = float(arms.within.sum() / arms.between.sum())
+    noisy, base = min(1.0, worth), q.settings["few_pulls"]
+    few = min(base + worth, base + 1.0)
+    level = math.log(total / count) - max(0.0, math.log(many))
+    error = math.sqrt((1.0 + few / count) * variance_along(q, arm, c) / count)
+    deviations = (1.0 - noisy) * balance(level) + noisy * 0.45 * max(level, 0.0)
+    return float(q.settings["reward_scale"] * deviations * error)
 
 
 def same_history(q: Question, i: int, j: int) -> bool:
@@ -299,11 +523,9 @@ def same_history(q: Question, i: int, j: int) -> bool:
 
 
 def verdict(q: Question, scores: Sequence[float], margin: float = 0.0) -> Verdict:
-    """The highest, unpulled arms (whose scores are infinite) first; margin: what rounding may add to the tolerance."""
+    """The highest; margin: what rounding may add to the tolerance."""
     tolerance = TOLERANCE + margin
     values = np.array(scores)
-    if np.isinf(values).any():
-        return Verdict(values, np.isinf(values), np.isinf(values), tolerance)
     possible = values >= values.max() - tolerance * max(1.0, abs(values.max()))
     best = [arm for arm, may in zip(q.offer, possible, strict=True) if may]
     same = all(same_history(q, best[0], other) for other in best)
@@ -315,14 +537,13 @@ def verdict(q: Question, scores: Sequence[float], margin: float = 0.0) -> Verdic
 
 def prucb_hp_v(q: Question) -> Verdict:
     c, belief, noise = hidden(q)
+    rounds = q.t * min(1.0, math.sqrt(10.0 / len(q.offer)))
 
     def score(arm: int) -> float:
-        if not pulls_of(q, arm):
-            return math.inf
-        mean = reward_mean(q, arm)
+        mean = mean_of(q, arm)
         length = belief.length(mean)
-        bonus = q.settings["preference_scale"] * math.log(1.0 + q.t * length**2) * math.sqrt(noise) * length
-        return float(c @ mean + reward_bonus(q, arm, c) + bonus)
+        bonus = q.settings["preference_scale"] * math.log(1.0 + rounds * length**2) * math.sqrt(noise) * length
+        return float(c @ mean + bonus) + reward_bonus(q, arm, c)
 
     return verdict(q, [score(arm) for arm in q.offer], rounding(q))
 
@@ -330,13 +551,7 @@ def prucb_hp_v(q: Question) -> Verdict:
 def on(preference: Callable[[Question], Floats]) -> Callable[[Question], Verdict]:
     def witness(q: Question) -> Verdict:
         c = preference(q)
-        return verdict(
-            q,
-            [
-                float(c @ reward_mean(q, arm)) + reward_bonus(q, arm, c) if pulls_of(q, arm) else math.inf
-                for arm in q.offer
-            ],
-        )
+        return verdict(q, [float(c @ mean_of(q, arm)) + reward_bonus(q, arm, c) for arm in q.offer])
 
     return witness
 
@@ -347,19 +562,17 @@ def stated(q: Question) -> Floats:
 
 
 def prts(q: Question) -> Verdict:
-    """A preference first, then each pulled arm's variance and mean, arm by arm."""
+    """A preference first, then each arm's variance and mean, arm by arm; of an unpulled arm's the prior decides."""
     center, belief, noise = hidden(q)
     z = np.array([normal(q.stream) for _ in range(q.objectives)])
     c = center + math.sqrt(q.settings["preference_scale"] * noise) * belief.draw(z)
     scores = []
     for arm in q.offer:
         count = len(pulls_of(q, arm))
-        if count == 0:
-            scores.append(math.inf)
-            continue
-        shape = (count - 1 + q.settings["prior_pulls"]) / 2.0
+        shape = (max(count - 1, 0) + q.settings["prior_pulls"]) / 2.0
         drawn = q.settings["reward_scale"] * variance_along(q, arm, c) * shape / gamma(q.stream, shape)
-        scores.append(float(c @ reward_mean(q, arm)) + math.sqrt(drawn / count) * normal(q.stream))
+        variance = drawn / count if count else float(c**2 @ arms_of(q).between)
+        scores.append(float(c @ mean_of(q, arm)) + math.sqrt(variance) * normal(q.stream))
     return verdict(q, scores, rounding(q))
 
 

@@ -163,9 +163,10 @@ class Estimate:
     first: each entry of ĉ before the user's first round.
 
     shared: whether the ridge is towards what all users have in common (`pamo.priors`), as strong as they are alike;
-    with it, the weights are fitted unless `elasticity` says them (1 is the paper's, 0 plain), and a bias of each user's
-    own may be had. centred: whether a ridge that is not shared, or not yet, is towards `first` rather than towards 0.
-    non_negative: whether ĉ is held at 0 or above. All for policies that read the spread.
+    with it, the weights are fitted unless `elasticity` says them (1 is the paper's, 0 plain), a bias of each user's own
+    may be had, and `levels` says whether the entries of preferences may be of two levels, much and little, where the
+    users' sums speak for it. centred: whether a ridge that is not shared, or not yet, is towards `first` rather than
+    towards 0. non_negative: whether ĉ is held at 0 or above. All for policies that read the spread.
     """
 
     kind: Kind
@@ -177,6 +178,7 @@ class Estimate:
     shared: bool = False
     bias: bool = False
     elasticity: float | None = None
+    levels: bool = False
     non_negative: bool = False
 
     @property
@@ -235,11 +237,12 @@ def preferences(
     estimate: Estimate,
     known: npt.ArrayLike | None = None,
     population: Population | None = None,
+    sites: Floats | None = None,
 ) -> Floats:
     """Return ĉ for each user, (users, D), as the estimate says to form it.
 
-    known: the true mean preferences, (users, D), which only the kind KNOWN reads. population: what users have in
-    common, for a shared estimate; by default these users are what it is fitted to.
+    known: the true mean preferences, (users, D), which only the kind KNOWN reads. population and sites: as in
+    `read_ridge`.
 
     >>> users = UserStatistics.zeros(users=1, objectives=2)
     >>> preferences(users, Estimate(kind=Kind.RIDGE, weighted=True, omega=2.0, first=0.5)).tolist()
@@ -259,7 +262,7 @@ def preferences(
         return np.where(count > 0, users.stated_sum / np.maximum(count, 1.0), first)
     if estimate.kind == Kind.NONE:
         return np.full(first.shape, np.nan)
-    return regress(users, estimate, population)[0]
+    return read_ridge(users, estimate, population, sites)[:, PREFERENCE : PREFERENCE + users.objectives].copy()
 
 
 def prior_before(estimate: Estimate, objectives: int) -> Population:
@@ -274,19 +277,25 @@ def common_to(users: UserStatistics, estimate: Estimate) -> Population:
     """Return what these users have in common, as far as the estimate shares anything."""
     if not estimate.shared:
         return prior_before(estimate, users.objectives)
-    return population_of(users, bias=estimate.bias, elasticity=estimate.elasticity, ridge=estimate.ridge)
+    return population_of(
+        users, bias=estimate.bias, elasticity=estimate.elasticity, levels=estimate.levels, ridge=estimate.ridge
+    )
 
 
-def read_ridge(users: UserStatistics, estimate: Estimate, population: Population | None = None) -> Floats:
+def read_ridge(
+    users: UserStatistics, estimate: Estimate, population: Population | None = None, sites: Floats | None = None
+) -> Floats:
     """Return what a kernel reads of each user whose ĉ is a ridge, (users, …), as `pamo.reading` lays it out.
 
     population: what users have in common, for a shared estimate; by default these users are what it is fitted to.
+    sites: what two levels made of each user's rounds of before, as `pamo.priors.sites_of` returns it; by default what
+    they make of these.
     """
     objectives = users.objectives
     prior = common_to(users, estimate) if population is None or not estimate.shared else population
     out = np.empty((len(users.rows), user_numbers(objectives)))
     room, dims = room_for(objectives), dimensions(objectives)
-    read_users(out, users.rows[:, :, None], prior, estimate.non_negative, room, dims)
+    read_users(out, users.rows[:, :, None], prior, sites, estimate.non_negative, room, dims)
     if estimate.level != estimate.first:
         out[users.rounds == 0.0, PREFERENCE : PREFERENCE + objectives] = estimate.first
     return out

@@ -2,12 +2,21 @@
 
 A kernel is given arrays of numbers, and these are the names of their places:
 
-    arms[PULLS, j]            N, the pulls of the offer's j-th arm
+    arms[PULLS, j]            N, the pulls of the offer's j-th arm, whatever they gave
     arms[WIDTH, j]            1/√max(N, 1), the width of a mean of so many pulls
     arms[LOG_PULLS, j]        log max(N, 1), where the policy reads the spread
     arms[OVERALL, j]          ḡ, the mean overall score; 0 before the first pull
-    arms[MEAN + d, j]         r̂(d); 0 before the first pull
-    arms[scatter_at(D) + pair(d, e), j]  Σ(r − r̂)(r − r̂)ᵀ for e ≤ d, where the policy reads the spread
+    arms[MEAN + d, j]         r̂(d); before the first pull that gave it 0 or, where there is one, the arms' prior's mean
+
+and, where the policy reads the spread,
+
+    arms[scatter_at(D) + pair(d, e), j]  Σ(r − r̂)(r − r̂)ᵀ for e ≤ d
+    arms[pending_at(D), j]    pulls under way: decided, and not yet answered
+    arms[offset_at(D), j]     what the arm is worth to this user beyond its scores
+    arms[offset_width_at(D), j]          how much more it may be worth, the optimism included
+    arms[complete_at(D), j]   how many pulls gave every objective
+    arms[count_at(D) + d, j]  how many pulls gave the objective
+    arms[expected_at(D) + d, j]          what the arms' prior (`pamo.priors.arms`) expects of it before any did
 
     user[PREFERENCE + d]      ĉ(d)
     user[inverse_at(D) + pair(d, e)]     V⁻¹ for e ≤ d, where ĉ is a ridge
@@ -16,7 +25,10 @@ A kernel is given arrays of numbers, and these are the names of their places:
     user[directed_at(D)]      the rounds with r ≠ 0, likewise
 
     common[pair(d, e)]        the scatter of all arms together, where the policy reads the spread
-    common[freedom_at(D)]     Σ(N − 1) over the arms that were pulled, likewise
+    common[freedom_at(D)]     Σ(N − 1) over the arms that were pulled, likewise, of pulls with a complete reward
+    common[freedoms_at(D) + d]           the same of the pulls that gave an objective
+    common[between_at(D) + d] v, the variance between arms that the arms' prior expects
+    common[worth_at(D) + d]   n₀ = S/v, the pulls that this prior is worth, S the variance within arms
 
 The arms on offer are a *tile*: a line for each number, padded with arms that nobody has pulled to a multiple of
 `LANES`, so that a plain loop over them is compiled for several at a time and treats all alike: arms of which the same
@@ -31,7 +43,7 @@ from typing import Any
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import LANES, anywhere, count_of, inlined, kernel, log
-from pamo.rows import counts_at, observe_sums, pair, scored_at, triangle
+from pamo.rows import counts_at, observe_sums, pair, pulls_at, scored_at, triangle
 
 PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
 """Lines of a tile."""
@@ -58,9 +70,45 @@ def scatter_at(objectives: int) -> int:
 
 
 @anywhere
+def pending_at(objectives: int) -> int:
+    """Return the line of the pulls under way. Whoever decides writes it; no row knows of them."""
+    return MEAN + objectives + triangle(objectives)
+
+
+@anywhere
+def offset_at(objectives: int) -> int:
+    """Return the line of the arms' worth to this user beyond their scores: 0 where nobody has found any."""
+    return MEAN + objectives + triangle(objectives) + 1
+
+
+@anywhere
+def offset_width_at(objectives: int) -> int:
+    """Return the line of the optimism about that worth."""
+    return MEAN + objectives + triangle(objectives) + 2
+
+
+@anywhere
+def complete_at(objectives: int) -> int:
+    """Return the line of the pulls that gave every objective."""
+    return MEAN + objectives + triangle(objectives) + 3
+
+
+@anywhere
+def count_at(objectives: int) -> int:
+    """Return the first line of the counts by objective."""
+    return MEAN + objectives + triangle(objectives) + 4
+
+
+@anywhere
+def expected_at(objectives: int) -> int:
+    """Return the first line of what the arms' prior expects."""
+    return count_at(objectives) + objectives
+
+
+@anywhere
 def tile_height(objectives: int) -> int:
     """Return the lines of a tile with everything."""
-    return MEAN + objectives + triangle(objectives)
+    return count_at(objectives) + 2 * objectives
 
 
 @anywhere
@@ -100,9 +148,27 @@ def freedom_at(objectives: int) -> int:
 
 
 @anywhere
+def freedoms_at(objectives: int) -> int:
+    """Return the first place of the same by objective."""
+    return triangle(objectives) + 1
+
+
+@anywhere
+def between_at(objectives: int) -> int:
+    """Return the first place of the variances between arms."""
+    return triangle(objectives) + 1 + objectives
+
+
+@anywhere
+def worth_at(objectives: int) -> int:
+    """Return the first place of the pulls that the arms' prior is worth."""
+    return triangle(objectives) + 1 + 2 * objectives
+
+
+@anywhere
 def common_numbers(objectives: int) -> int:
     """Return how many numbers all arms have in common."""
-    return triangle(objectives) + 1
+    return triangle(objectives) + 1 + 3 * objectives
 
 
 # ---- arms
@@ -117,20 +183,31 @@ def clear_arms(arms: Floats) -> None:
 
 @inlined
 def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> None:
-    """Write what an arm's row says into place j of a tile, and what has changed by it into the common numbers."""
+    """Write what an arm's row says into place j of a tile, and what has changed by it into the common numbers.
+
+    The scatter of an objective is that of all pulls that gave it, the scatter between two that of the complete ones.
+    """
     objectives = count_of(dims)
-    first, counts, scored, pulls = scatter_at(objectives), counts_at(objectives), scored_at(objectives), row[0]
+    first, counts, scored, complete = scatter_at(objectives), counts_at(objectives), scored_at(objectives), row[0]
+    given, expected, pulls = count_at(objectives), expected_at(objectives), row[pulls_at(objectives)]
+    common[freedom_at(objectives)] += max(complete - 1.0, 0.0) - max(arms[complete_at(objectives), j] - 1.0, 0.0)
     least = max(pulls, 1.0)
-    common[freedom_at(objectives)] += max(pulls - 1.0, 0.0) - max(arms[PULLS, j] - 1.0, 0.0)
+    arms[complete_at(objectives), j] = complete
     arms[PULLS, j] = pulls
     arms[WIDTH, j] = 1.0 / math.sqrt(least)
     arms[LOG_PULLS, j] = log(least)
     arms[OVERALL, j] = row[pair(objectives + 1, 0)] / max(row[scored], 1.0)
     for d in range(objectives):
-        arms[MEAN + d, j] = row[counts + objectives + d] / max(row[counts + d], 1.0)
+        count, total, squares = row[counts + d], row[counts + objectives + d], row[counts + 2 * objectives + d]
+        common[freedoms_at(objectives) + d] += max(count - 1.0, 0.0) - max(arms[given + d, j] - 1.0, 0.0)
+        arms[given + d, j] = count
+        arms[MEAN + d, j] = total / count if count > 0.0 else arms[expected + d, j]
         for e in range(d + 1):
-            entry = row[pair(d + 1, e + 1)] - row[pair(d + 1, 0)] * row[pair(e + 1, 0)] / least
-            if abs(entry) <= ROUNDING * abs(row[pair(d + 1, e + 1)]):  # rewards that do not vary
+            entry, size = squares - total * total / max(count, 1.0), squares
+            if e < d:
+                size = row[pair(d + 1, e + 1)]
+                entry = size - row[pair(d + 1, 0)] * row[pair(e + 1, 0)] / max(complete, 1.0)
+            if abs(entry) <= ROUNDING * abs(size):  # rewards that do not vary
                 entry = 0.0
             common[pair(d, e)] += entry - arms[first + pair(d, e), j]
             arms[first + pair(d, e), j] = entry
@@ -172,8 +249,13 @@ def step_arm(arms: Floats, j: int, sums: Floats, values: Floats, common: Floats,
                     product = across * (values[e] - arms[MEAN + e, j])
                     arms[first + pair(d, e), j] += product
                     common[pair(d, e)] += product
+                common[freedoms_at(objectives) + d] += 1.0
             common[freedom_at(objectives)] += 1.0
         arms[LOG_PULLS, j] = log(before + 1.0)
+        given = count_at(objectives)
+        arms[complete_at(objectives), j] = before + 1.0
+        for d in range(objectives):
+            arms[given + d, j] = before + 1.0
     arms[PULLS, j] = before + 1.0
     arms[WIDTH, j] = math.sqrt(share)
     arms[OVERALL, j] = sums[objectives + 1] * share

@@ -1,4 +1,4 @@
-"""The layout of what is summed: an arm's row, a user's row, a row of stated preferences, and how each is added to.
+"""The layout of what is summed: rows of arms, of users, of pairs and of stated preferences, and how each is added to.
 
 Everything that is learned is Σ w·z·zᵀ of z = (1, r, g), the constant, the reward vector and the overall score, kept as
 the lower triangle row by row: (1,1), (r₁,1), (r₁,r₁), (r₂,1), … With g last, all that is known without an overall score
@@ -7,8 +7,9 @@ count it twice.
 
 | row | numbers |
 |---|---|
-| of an arm | triangle with w = 1 of the pulls with a complete reward; how many of them had an overall score; then for every pull, by objective: how many gave it, Σr, Σr² |
-| of a user | rounds; triangles with w = 1 and with w = 1/‖r‖², of the rounds with a complete reward and an overall score |
+| of an arm | triangle with w = 1 of the pulls with a complete reward; how many of them had an overall score; then for every pull, by objective: how many gave it, Σr, Σr²; how many pulls there were at all, and how many had an overall score |
+| of a user | rounds; triangles with w = 1 and with w = 1/‖r‖², of the rounds with a complete reward and an overall score; how many rounds had an overall score beside an incomplete reward |
+| of a pair, a user and an arm | of those rounds: how many, Σg, Σg²; by objective how many gave it, Σr. There is one only where there was such a round |
 | of stated preferences | how many were stated, Σc, Σc² |
 
 A row is any one-dimensional view of floats, whatever its stride, and is never made here: the same functions add to a
@@ -22,7 +23,7 @@ import numpy as np
 from pamo.arrays import Floats, Ints
 from pamo.compiling import anywhere, inlined, kernel
 
-LAYOUT = 2
+LAYOUT = 3
 """The number of this layout. Whoever keeps rows keeps it beside them: rows of another are summed anew."""
 
 LEAST_SQUARE = 1e-300
@@ -30,6 +31,8 @@ LEAST_SQUARE = 1e-300
 
 ROUNDS, PLAIN = 0, 1
 """Places in a user's row: the rounds, and the beginning of the triangle with w = 1."""
+PAIR_COUNT, PAIR_OVERALL, PAIR_SQUARE, PAIR_GIVEN = range(4)
+"""Places in a pair's row: its rounds, Σg, Σg², and where the counts by objective begin; D places on are Σr."""
 STATED_COUNT, STATED_SUM = 0, 1
 """Places in a row of stated preferences."""
 
@@ -63,9 +66,15 @@ def counts_at(objectives: int) -> int:
 
 
 @anywhere
+def pulls_at(objectives: int) -> int:
+    """Return the place in an arm's row of all its pulls, whatever was told of them; then of those with a score."""
+    return triangle(objectives + 2) + 1 + 3 * objectives
+
+
+@anywhere
 def arm_width(objectives: int) -> int:
     """Return the numbers in an arm's row."""
-    return triangle(objectives + 2) + 1 + 3 * objectives
+    return triangle(objectives + 2) + 3 + 3 * objectives
 
 
 @anywhere
@@ -75,9 +84,21 @@ def weighted_at(objectives: int) -> int:
 
 
 @anywhere
+def partial_at(objectives: int) -> int:
+    """Return the place in a user's row of the rounds with an overall score beside an incomplete reward."""
+    return PLAIN + 2 * triangle(objectives + 2)
+
+
+@anywhere
 def user_width(objectives: int) -> int:
     """Return the numbers in a user's row."""
-    return PLAIN + 2 * triangle(objectives + 2)
+    return PLAIN + 2 * triangle(objectives + 2) + 1
+
+
+@anywhere
+def pair_width(objectives: int) -> int:
+    """Return the numbers in a pair's row."""
+    return PAIR_GIVEN + 2 * objectives
 
 
 @anywhere
@@ -115,21 +136,25 @@ def observe_sums(row: Floats, weight: float, values: Floats, size: int) -> None:
 
 
 @inlined
-def observe_arm(row: Floats, values: Floats, objectives: int) -> None:
-    """Add a pull with the values (r₁ … r_D, g); NaN is what was not given."""
-    given, counts = 0, counts_at(objectives)
+def observe_arm(row: Floats, values: Floats, weight: float, objectives: int) -> None:
+    """Add a pull with the values (r₁ … r_D, g), `weight` times (−1 takes it back); NaN is what was not given."""
+    given, counts, pulls = 0, counts_at(objectives), pulls_at(objectives)
+    scored = not np.isnan(values[objectives])
     for d in range(objectives):
         if not np.isnan(values[d]):
             given += 1
-            row[counts + d] += 1.0
-            row[counts + objectives + d] += values[d]
-            row[counts + 2 * objectives + d] += values[d] * values[d]
+            row[counts + d] += weight
+            row[counts + objectives + d] += weight * values[d]
+            row[counts + 2 * objectives + d] += weight * values[d] * values[d]
+    row[pulls] += weight
+    if scored:
+        row[pulls + 1] += weight
     if given == objectives:
-        if np.isnan(values[objectives]):  # an overall score that was not given leaves its entries alone
-            observe(row, 0, 1.0, values, objectives + 1)
-        else:
-            observe(row, 0, 1.0, values, objectives + 2)
-            row[scored_at(objectives)] += 1.0
+        if scored:
+            observe(row, 0, weight, values, objectives + 2)
+            row[scored_at(objectives)] += weight
+        else:  # an overall score that was not given leaves its entries alone
+            observe(row, 0, weight, values, objectives + 1)
 
 
 @inlined
@@ -152,13 +177,33 @@ def observe_round(row: Floats, values: Floats, weight: float, objectives: int) -
 
 
 @inlined
-def observe_user(row: Floats, values: Floats, objectives: int) -> None:
-    """Add a user's round with the values (r₁ … r_D, g); NaN is what was not given."""
-    # A regression takes a round only whole, reward and overall score both: NaN in either makes this NaN.
-    if np.isnan(square_of(values, objectives) + values[objectives]):
-        row[ROUNDS] += 1.0
-    else:
-        observe_round(row, values, 1.0, objectives)
+def observe_user(row: Floats, values: Floats, weight: float, objectives: int) -> bool:
+    """Add a user's round with the values (r₁ … r_D, g), `weight` times; NaN is what was not given.
+
+    Tells whether the round belongs into the row of its pair as well: it has an overall score, and no whole reward.
+    """
+    if np.isnan(values[objectives]):
+        row[ROUNDS] += weight
+        return False
+    if np.isnan(square_of(values, objectives)):  # a triangle takes a round only whole
+        row[ROUNDS] += weight
+        row[partial_at(objectives)] += weight
+        return True
+    observe_round(row, values, weight, objectives)
+    return False
+
+
+@inlined
+def observe_pair(row: Floats, values: Floats, weight: float, objectives: int) -> None:
+    """Add a round with an overall score and an incomplete reward to the row of its user and arm."""
+    overall = values[objectives]
+    row[PAIR_COUNT] += weight
+    row[PAIR_OVERALL] += weight * overall
+    row[PAIR_SQUARE] += weight * overall * overall
+    for d in range(objectives):
+        if not np.isnan(values[d]):
+            row[PAIR_GIVEN + d] += weight
+            row[PAIR_GIVEN + objectives + d] += weight * values[d]
 
 
 @inlined
@@ -174,7 +219,7 @@ def state(row: Floats, weights: Floats, count: float, objectives: int) -> None:
 def observe_arms(rows: Floats, places: Ints, values: Floats) -> None:
     """Add pulls to the rows at these places, one for each row of values."""
     for k in range(len(places)):
-        observe_arm(rows[places[k]], values[k], values.shape[1] - 1)
+        observe_arm(rows[places[k]], values[k], 1.0, values.shape[1] - 1)
 
 
 @kernel
@@ -182,6 +227,6 @@ def observe_users(rows: Floats, stated: Floats, places: Ints, values: Floats, pr
     """Add rounds to the rows at these places, and what was stated to the rows of stated preferences."""
     objectives = values.shape[1] - 1
     for k in range(len(places)):
-        observe_user(rows[places[k]], values[k], objectives)
+        observe_user(rows[places[k]], values[k], 1.0, objectives)
         if not np.isnan(preferences[k].sum()):
             state(stated[places[k]], preferences[k], 1.0, objectives)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from pamo.rows import (
     observe_arms,
     observe_users,
     pair,
+    pair_width,
+    partial_at,
+    pulls_at,
     scored_at,
     stated_width,
     user_width,
@@ -76,6 +79,8 @@ class ArmStatistics(_Sums):
         "objective_count",
         "objective_sum",
         "objective_square",
+        "all_pulls",
+        "all_overalls",
     )
     """The sums by name, each number of a row in one of them."""
 
@@ -137,6 +142,16 @@ class ArmStatistics(_Sums):
         """(arms, D): Σr² over them."""
         return self._by_objective(2)
 
+    @property
+    def all_pulls(self) -> Floats:
+        """(arms,): all pulls that anything was told of, the incomplete ones too."""
+        return self.rows[:, pulls_at(self.objectives)]
+
+    @property
+    def all_overalls(self) -> Floats:
+        """(arms,): how many of those came with an overall score."""
+        return self.rows[:, pulls_at(self.objectives) + 1]
+
     def _by_objective(self, which: int) -> Floats:
         objectives = self.objectives
         first = counts_at(objectives) + which * objectives
@@ -167,6 +182,7 @@ class UserStatistics(_Sums):
         "rounds",
         "plain",
         "weighted",
+        "partial",
         "stated_count",
         "stated_sum",
         "stated_square",
@@ -203,6 +219,11 @@ class UserStatistics(_Sums):
         return self.rows[:, weighted_at(self.objectives) + whole(self.objectives + 2)]
 
     @property
+    def partial(self) -> Floats:
+        """(users,): rounds with an overall score beside an incomplete reward, which are summed by pair."""
+        return self.rows[:, partial_at(self.objectives)]
+
+    @property
     def stated_count(self) -> Floats:
         """(users,): how many preferences were stated."""
         return self.stated[:, STATED_COUNT]
@@ -232,6 +253,24 @@ class UserStatistics(_Sums):
         shape = (len(places), self.objectives)
         given = np.full(shape, np.nan) if preference is None else _array(preference, shape, "preference")
         observe_users(self.rows, self.stated, places, values, given)
+
+
+class Pairs(NamedTuple):
+    """The sums over rounds with an overall score and an incomplete reward, a row for each user and arm that have any.
+
+    starts: (users + 1,), where each user's rows begin and end. arms: the arm of each row, by its own row. rows:
+    (pairs, …), laid out as `pamo.rows` says.
+    """
+
+    starts: Ints
+    arms: Ints
+    rows: Floats
+
+    @classmethod
+    def none(cls, *, users: int, objectives: int) -> Self:
+        """Return no rows for so many users."""
+        nobody: Ints = np.zeros(0, dtype=np.int64)
+        return cls(np.zeros(users + 1, dtype=np.int64), nobody, np.zeros((0, pair_width(objectives))))
 
 
 @cache

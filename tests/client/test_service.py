@@ -91,11 +91,34 @@ def test_feedback_is_taken_once(face: Face, engine: Engine) -> None:
     assert (first.id, first.status, again.status) == (decision.id, "recorded", "duplicate")
     assert first.learned == again.learned == ("arm: price", "arm: taste", "arm: overall", "preference")
     with pytest.raises(ConflictError, match="another feedback was recorded"):
-        face.ask("feedback", decision.id, {"taste": 1})
+        face.ask("feedback", decision.id, {"taste": 1}, arm="B")
     assert {arm.id: arm.pulls for arm in engine.arms()} == {"A": 0, "B": 1}
     part = face.ask("feedback", face.ask("decide", "ann").id, {"taste": 2})
     assert part.learned == ("arm: taste",)
     assert part.not_learned == ("arm: price", "arm: overall", "preference")
+    rest = face.ask("feedback", part.id, {"price": 95}, overall=3)
+    assert (rest.status, rest.not_learned) == ("recorded", ())
+    priced = face.ask("decide", "ann", {"A": {"price": 95}, "B": {"price": 95}})
+    assert engine.made(priced.id).given == {"A": {"price": 95.0}, "B": {"price": 95.0}}
+    assert face.ask("feedback", priced, {"taste": 3}, overall=3).not_learned == ()
+    with pytest.raises(InputError, match="from 0 to 500, got 501") as refused:
+        face.ask("decide", "ann", {"A": {"price": 501}})
+    assert refused.value.field == "arms.A.price"
+
+
+def test_features_are_declared_and_given(face: Face, engine: Engine) -> None:
+    declared = face.ask("declare_features", ["stars", "style: word"])
+    assert declared == engine.features == face.ask("features")
+    assert face.ask("add_arm", "A", features={"stars": 4, "style": "old"}).features == {"stars": 4.0, "style": "old"}
+    face.ask("add_arms", ["A", "B"], features={"A": {"style": None}, "B": {"stars": 2}})
+    assert [one.features for one in face.ask("arms")] == [{"stars": 4.0}, {"stars": 2.0}]
+    assert face.ask("arms") == engine.arms()
+    for wrong in ({"view": "sea"}, {"stars": "four"}):
+        with pytest.raises(InputError) as told:
+            face.ask("add_arm", "A", features=wrong)
+        with pytest.raises(InputError) as said:
+            engine.add_arm("A", features=wrong)
+        assert (str(told.value), told.value.field) == (str(said.value), said.value.field)
 
 
 def test_many_feedbacks_have_a_result_each(face: Face, engine: Engine, clock: Clock) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pamo import Engine, policies
-from pamo.engine.kernels import SCAN
+from pamo.engine.kernels import SCAN, rank
 from pamo.engine.plans import Chooser
 from pamo.streams import POLICY, stream_for
 from tests.engine.worlds import World
@@ -170,3 +170,27 @@ def test_there_is_room_for_every_arm_that_a_kernel_may_write_of() -> None:
         rows, columns = chooser._scratch.shape
         assert rows >= 4
         assert columns >= max(arms, 4)
+
+
+def test_all_arms_are_ranked_by_a_sort_and_ties_come_in_every_order_alike() -> None:
+    numbers = np.random.default_rng(5)
+    stream = stream_for(0, 0, POLICY)
+    for count in (2, 3, 7, 64, 500):
+        scores, heap = np.floor(numbers.normal(size=count) * 3.0), np.empty(count)
+        offer = numbers.permutation(1000)[:count]
+        for k in {1, 2, count // 2, count} - {0}:
+            first = int(numbers.choice(np.flatnonzero(scores == scores.max())))
+            picks = np.full(k, -1)
+            picks[0] = offer[first]
+            rank(picks, offer, scores, first, heap, stream)
+            ranked = [scores[offer.tolist().index(arm)] for arm in picks]
+            assert ranked == sorted(scores, reverse=True)[:k]
+            assert len(set(picks)) == k
+    # Of five arms the last four tie, and three are asked for: each of the 12 orders of the other two is as likely.
+    tally: dict[tuple[int, ...], int] = {}
+    for _ in range(12_000):
+        picks = np.full(3, 4)
+        rank(picks, np.arange(5), np.array([1.0, 1.0, 1.0, 1.0, 2.0]), 4, np.empty(5), stream)
+        tally[tuple(picks[1:])] = tally.get(tuple(picks[1:]), 0) + 1
+    assert len(tally) == 12
+    assert sum((count - 1000) ** 2 / 1000 for count in tally.values()) < 31.3  # χ² of 11 degrees, once in a thousand

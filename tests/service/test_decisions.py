@@ -89,7 +89,7 @@ def test_other_feedback_to_the_same_decision_is_refused(service: Service) -> Non
     made = service.decide()
     service.feedback(made["id"], rewards=SCORES)
     before = service.journal()
-    for other in ({"rewards": {"taste": 4.0}}, {"rewards": SCORES, "overall": 0.5}, {"preference": WEIGHTS}):
+    for other in ({"rewards": {"taste": 3.0}}, {"rewards": SCORES | {"price": 1.0}, "overall": 0.5}):
         problem = service.feedback(made["id"], 409, **other)
         assert made["id"] in problem["detail"]
     assert service.journal() == before
@@ -266,7 +266,7 @@ def test_each_of_many_feedbacks_has_its_own_result(service: Service) -> None:
         {"id": made[1]["id"], "rewards": {"taste": 3}},
         {"id": "nothing", "rewards": SCORES},
         {"id": made[0]["id"], "rewards": SCORES, "overall": 0.5},
-        {"id": made[3]["id"], "overall": 1},
+        {"id": made[3]["id"], "rewards": {"taste": 3}, "overall": 1},
         {"id": made[2]["id"], "preference": WEIGHTS, "arm": made[2]["arm"]},
     ]
     found = answer(service.ask("POST", "/v1/feedback/batch", {"feedback": feedback}), 200)["results"]
@@ -363,5 +363,28 @@ def test_decisions_and_feedback_are_durable(serve: Serve, tmp_path: object) -> N
     service = serve(engine_of(store=path, objectives=OBJECTIVES))
     assert service.decide(key="order 17") == made
     assert service.feedback(made["id"], rewards=SCORES, overall=0.5)["status"] == "duplicate"
-    service.feedback(made["id"], 409, rewards=SCORES)
+    service.feedback(made["id"], 409, rewards=SCORES | {"taste": 1.0})
     assert service.get("/v1/statistics")["complete_feedbacks"] == 1
+
+
+def test_feedback_in_parts_and_scores_known_beforehand(service: Service) -> None:
+    made = service.decide(arms={"A": {"price": 120}, "B": {"price": 480}, "C": None}, k=2)
+    arm, second = made["arms"]
+    told = service.get(f"/v1/decisions/{made['id']}")
+    known = [] if arm == "C" else ["price"]
+    assert told["awaited"] == [name for name in ("price", "taste", "overall") if name not in known]
+    assert service.feedback(made["id"], rewards={"taste": 4})["learned"] == [f"arm: {one}" for one in [*known, "taste"]]
+    assert service.feedback(made["id"], overall=0.5)["status"] == "recorded"
+    assert service.feedback(made["id"], rewards={"taste": 4.0}, overall=0.5)["status"] == "duplicate"
+    assert "taste of" in service.feedback(made["id"], 409, rewards={"taste": 3})["detail"]
+    service.feedback(made["id"], rewards={"taste": 1}, arm=second)
+    told = service.get(f"/v1/decisions/{made['id']}")
+    assert told["feedback"]["rewards"]["taste"] == 4.0
+    assert [one["arm"] for one in told["others"]] == [second]
+    before = service.journal()
+    problem = service.decide(status=422, arms={"A": {"price": 501}})
+    assert problem["field"] == "arms.A.price"
+    assert service.decide(status=422, arms={"A": [1]})["field"] == "arms"
+    batch = {"requests": [{"user": "ann"}, {"user": "bob", "arms": {"A": {"taste": 9}}}]}
+    assert answer(service.ask("POST", "/v1/decisions/batch", batch), 422)["field"] == "requests[1].arms.A.taste"
+    assert service.journal() == before

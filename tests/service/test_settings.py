@@ -29,9 +29,12 @@ WAYS: dict[str, tuple[str, str, Any]] = {
         ("price: 0..500, lower is better", "taste: 1..5", "quiet"),
     ),
     "overall": ("1..5", '"1..5"', "overall: 1..5"),
+    "features": ("stars, pool: yes or no", '["stars", "pool: yes or no"]', ("stars: number", "pool: yes or no")),
     "arms": ("A=Anchor Inn, B", '["A=Anchor Inn", "B"]', ("A=Anchor Inn", "B")),
     "policy": ("prts", '"prts"', "prts"),
     "accept_new_arms": ("yes", "true", True),
+    "explore_at_most": ("0.1", "0.1", 0.1),
+    "explore_within": ("0.25", "0.25", 0.25),
     "seed": ("7", "7", 7),
     "expires_after_days": ("0.5", "0.5", 0.5),
     "host": ("localhost", '"localhost"', "localhost"),
@@ -118,7 +121,7 @@ def test_flags_stand_above_the_environment_and_that_above_the_file(name):
     Path("pamo.toml").write_text(toml_of(name), encoding="utf-8")
     second = {"store": "b.db", "host": "127.0.0.2", "policy": "greedy", "log_level": "error", "objectives": "x"}
     second |= {"overall": "1..9", "arms": "Z", "accept_new_arms": "no", "access_log": "off", "keys": f"z:admin:{ZEROS}"}
-    second |= {"tls_certificate": "key.pem", "tls_key": "cert.pem"}
+    second |= {"tls_certificate": "key.pem", "tls_key": "cert.pem", "explore_at_most": "0.5", "features": "x"}
     text = second.get(name, "4")
     row = ROWS[name]
     from_file = getattr(load_settings(others), name)

@@ -279,6 +279,32 @@ def test_tls_by_flag() -> None:
         assert server.stop() == 0
 
 
+def test_a_handshake_has_an_end_and_counts() -> None:
+    flags = ("--timeout-seconds", "1", "--max-connections-per-address", "3")
+    with Server(*FLAGS, *flags, "--tls-certificate", str(CERTIFICATE), "--tls-key", str(KEY)) as server:
+        began = time.monotonic()
+        held = [server.connect() for _ in range(3)]
+        for connection, said in zip(held, (b"", b"\x16\x03", b"\x16\x03\x01\x02\x00\x01"), strict=True):
+            connection.sendall(said)
+        with server.connect() as late, contextlib.suppress(ConnectionResetError):
+            assert rest(late) == b""
+        assert time.monotonic() - began < 0.8
+        for connection in held:
+            with connection, contextlib.suppress(ConnectionResetError):
+                assert rest(connection) == b""
+        assert time.monotonic() - began < 10.0
+        trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
+        with httpx.Client(base_url=f"https://localhost:{server.address[1]}", verify=trusting) as client:
+            assert [client.get("/healthz").status_code for _ in range(3)] == [200, 200, 200]
+        # The request in the same packet as the end of the handshake is not lost.
+        with server.connect() as raw, trusting.wrap_socket(raw, server_hostname="localhost") as secure:
+            secure.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            assert b"200 OK" in secure.recv(65536)
+        assert "full: " in server.log
+        assert server.stop() == 0
+        assert "Traceback" not in server.log
+
+
 def test_a_wrong_certificate_is_one_sentence(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.pem"
     wrong.write_text("no certificate")

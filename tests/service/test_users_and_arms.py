@@ -173,6 +173,28 @@ def test_many_arms_are_added_in_one_go(service: Service) -> None:
     assert service.journal() == before
 
 
+def test_arms_have_features(service: Service) -> None:
+    declared = {"features": [{"name": "stars"}, {"name": "pool", "kind": "yes or no"}]}
+    found = answer(service.ask("POST", "/v1/features", declared), 200)
+    assert found == {"features": [{"name": "stars", "kind": "number"}, {"name": "pool", "kind": "yes or no"}]}
+    assert service.get("/v1/objectives")["features"] == found["features"]
+    changed = answer(service.ask("PUT", "/v1/arms/A", {"features": {"stars": 4, "pool": True}}), 200)
+    assert (changed["name"], changed["features"]) == ("Arm A", {"stars": 4.0, "pool": True})
+    several = [{"id": "B", "features": {"pool": False}}, {"id": "C"}]
+    answer(service.ask("POST", "/v1/arms", {"arms": several}), 200)
+    assert [one["features"] for one in service.get("/v1/arms")["arms"]] == [changed["features"], {"pool": False}, {}]
+    before = service.journal()
+    for method, path, body, field in (
+        ("PUT", "/v1/arms/A", {"features": {"stars": "four"}}, "features.stars"),
+        ("PUT", "/v1/arms/A", {"features": {"view": 1}}, "features"),
+        ("POST", "/v1/arms", {"arms": [{"id": "D"}, {"id": "B", "features": {"pool": 1}}]}, "features.B.pool"),
+        ("POST", "/v1/features", {"features": [{"name": "pool", "kind": "word"}]}, "features"),
+        ("POST", "/v1/features", {"features": [{"name": "view", "kind": "sea"}]}, "features[0].kind"),
+    ):
+        assert answer(service.ask(method, path, body), 422)["field"] == field
+    assert service.journal() == before
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_ids_are_any_text(service: Service, name: str) -> None:
     """Percent-encoded in a path, whatever they hold; the same text comes back."""

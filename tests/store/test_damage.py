@@ -15,7 +15,7 @@ import pytest
 from campaigns import erasures, flips
 from pamo.cli import main
 from pamo.errors import DamagedError, InputError, InUseError, StoreError
-from pamo.store import ArmAdded, Outcome, UserErased, open_store
+from pamo.store import ArmAdded, FeedbackGiven, Outcome, UserErased, open_store
 from pamo.store.addresses import open_existing, open_reader
 from pamo.store.maintenance import backup, export, verify
 from pamo.store.sqlite import SqliteReader, SqliteStore
@@ -135,6 +135,29 @@ def test_a_journal_of_before_gets_checksums_and_no_copies_of_names(tmp_path: Pat
         assert [file.name for file in tmp_path.iterdir() if b"ann" in file.read_bytes()] == []
     changed(path, "UPDATE events SET body = body || ' ' WHERE sequence = 2")
     assert main(["store", "verify", str(path)]) == 1
+
+
+def test_a_journal_of_format_2_opens_and_goes_on(tmp_path: Path) -> None:
+    path, kept = tmp_path / "journal-2.db", "journal-2.db.snapshot.npz"
+    for name in (path.name, kept):
+        shutil.copy(ROOT / "tests" / "fixtures" / name, tmp_path)
+    with open_reader(path) as reader:
+        assert (verify(reader).ok, reader.lost) == (True, ())
+        before = list(reader.events())
+    assert len(before) == 1 + 3 + 13 + 10 + 2
+    with SqliteStore(path) as store:
+        assert (list(store.events()), store.pending()) == (before, 3)
+        assert list(store.user_ids()) == ["ann", "bob", "ünal"]
+        row = store.users(["bob"])
+        assert (row.rounds.tolist(), store.arms().active.tolist()) == ([3.0], [True, True, False])
+        given = FeedbackGiven("d12", {"taste": 2.0, "price": 10.0, "service": 0.5}, 23.0, 4.0)
+        assert store.append(given).outcome is Outcome.RECORDED
+        assert store.append(UserErased("ann", at=24.0)).outcome is Outcome.RECORDED
+        assert [file.name for file in tmp_path.iterdir() if b"ann" in file.read_bytes()] == []
+        assert [file.name for file in tmp_path.iterdir() if b"zoe" in file.read_bytes()] == []
+    with SqliteStore(path) as store:
+        assert verify(store).ok
+        assert (list(store.user_ids()), store.pending()) == (["bob", "ünal"], 2)
 
 
 # The log
@@ -278,7 +301,7 @@ def test_what_only_looks_like_memory_is_no_address(
 def test_an_erasure_goes_in_steps_and_others_are_served_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pamo.store.sqlite.ERASED_AT_A_TIME", 200)
+    monkeypatch.setattr("pamo.store.sqlite_erasing.ERASED_AT_A_TIME", 200)
     store = SqliteStore(tmp_path / "journal.db", SETUP)
     many = [decision(n, user="ann", key=f"ann {n}") for n in range(1500)]
     store.append_many([*(ArmAdded(arm, arm, at=0.0) for arm in "AB"), *many])
@@ -310,7 +333,7 @@ def test_an_erasure_goes_in_steps_and_others_are_served_meanwhile(
 def test_an_erasure_is_not_acknowledged_while_the_log_holds_the_name(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pamo.store.sqlite.PATIENCE", 0.1)
+    monkeypatch.setattr("pamo.store.sqlite_erasing.PATIENCE", 0.1)
     store = SqliteStore(path)
     store.append(decision(100, user="ann-of-cleves"))
     reader = apsw.Connection(str(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,13 @@ from pamo.store import (
     Outcome,
     Setup,
     UserErased,
+    checksums,
     snapshot,
 )
 from pamo.store import fold as folds
+from pamo.store.encoding import encode
 from pamo.store.fold import Fold
+from pamo.store.folding import Folding
 from pamo.store.names import Names
 from tests.store.model import SETUP, Model, assert_same
 
@@ -184,6 +188,79 @@ def test_snapshots_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         fold, users, stated = again, again.user_sums, again.stated_sums
 
 
+def rows_of(events: list[tuple[int, Event]]) -> list[tuple[Any, ...]]:
+    """Events as rows of a journal with links and checksums."""
+    rows, before = [], 7
+    for sequence, event in events:
+        row = encode(event)
+        before = checksums.link(before, sequence, row.kind, row.decision)
+        rows.append((sequence, *row, before, checksums.checksum(before, *row)))
+    return rows
+
+
+def test_rows_folded_many_at_a_time_give_the_sums_of_one_at_a_time_to_the_bit() -> None:
+    numbers, plain = np.random.default_rng(3), [o.name for o in SETUP.objectives]
+    events: list[Event] = [SETUP]
+    for number in range(900):
+        user = str(numbers.choice(["ann", "bob", "ünal", *map(str, range(60))]))
+        given = {o.name: float(numbers.uniform(o.low, o.high)) for o in SETUP.objectives}
+        feedback = FeedbackGiven(f"d{number}", given, 1.0, float(numbers.uniform(0, 10)), None, "AB"[number % 2], user)
+        rest: list[Event] = []
+        match int(numbers.integers(0, 600 if number < 600 else 8)):  # runs of plain ones, then few
+            case 0:
+                feedback = replace(feedback, rewards={plain[0]: given[plain[0]]})
+            case 1:
+                feedback = replace(feedback, preference=dict.fromkeys(plain, 0.3))
+            case 2:
+                feedback = replace(feedback, user=None)
+            case 3:
+                feedback = replace(feedback, overall=None, rewards=dict(reversed(given.items())), arm="C")
+            case 4:
+                events.append(UserErased(user, 1.0))
+            case 5:
+                events.append(ArmAdded("AB"[number % 2], f"name {number}", 1.0))
+            case 6:  # in two parts
+                rest.append(replace(feedback, rewards={}, before=given, part=2))
+                feedback = replace(feedback, overall=None)
+        events += [DecisionMade(f"d{number}", user, ("A",), 1.0, "p", 0.0), feedback, *rest]
+    journal = list(enumerate(events, start=1))
+    expected = folded(journal)
+    for size in (1, 7, 500, 5000):
+        fold = Fold(SETUP)
+        folding = Folding(fold)
+        rows = rows_of(journal)
+        for start in range(0, len(rows), size):
+            folding.add(rows[start : start + size])
+        assert (fold.sequence, fold.decisions, fold.feedbacks) == (len(events), 900, 900)
+        assert fold.arm_states == expected.arm_states
+        assert list(fold.user_names) == list(expected.user_names)
+        assert fold.stated_rows == expected.stated_rows
+        for ours, theirs in ((fold.user_sums, expected.user_sums), (fold.stated_sums, expected.stated_sums)):
+            assert all(map(np.array_equal, ours.used(), theirs.used()))
+        assert fold.pairs.heads == expected.pairs.heads
+        np.testing.assert_array_equal(fold.pairs.lines, expected.pairs.lines)
+        np.testing.assert_array_equal(fold.block, expected.block)
+
+
+def test_whatever_is_changed_in_a_row_breaks_the_chain_of_many() -> None:
+    events: list[Event] = [SETUP, ArmAdded("A", "A", 0.0)]
+    for number in range(4):
+        decision = DecisionMade(f"d{number}", "ann", ("A",), 1.0, "p", 0.0, key=f"k{number}")
+        events += [decision, FeedbackGiven(f"d{number}", {"taste": 2.0}, 1.0, None, None, "A", "ann")]
+    rows = rows_of(list(enumerate(events, start=1)))
+    chain = checksums.Chain(7)
+    assert chain.holds(rows[:3])
+    assert chain.holds(rows[3:])
+    assert chain.link == rows[-1][6]
+    assert not chain.holds(rows[3:])
+    for place, row in enumerate(rows):
+        for column, value in enumerate(row):
+            for other in (None, b"\xff", -1, 2**40, f"{value}x", value + 1 if isinstance(value, int) else "y"):
+                changed = [*rows[:place], (*row[:column], other, *row[column + 1 :]), *rows[place + 1 :]]
+                assert other == value or not checksums.Chain(7).holds(changed), (place, column, other)
+        assert place == len(rows) - 1 or not checksums.Chain(7).holds([*rows[:place], *rows[place + 1 :]])
+
+
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=4), st.booleans()), max_size=150))
 def test_the_index_of_names_is_a_dict(steps: list[tuple[str, bool]]) -> None:
     names, model = Names(), dict[str, int]()
@@ -202,6 +279,10 @@ def test_the_index_of_names_is_a_dict(steps: list[tuple[str, bool]]) -> None:
     assert list(names) == list(model)
     assert len(names) == len(model)
     assert all(names.find(name) == row for name, row in model.items())
+    new = [name for name in ("a", "bb", "ä", "many", *map(str, range(100, 140))) if name not in model]
+    names.add_many(new)
+    model.update(zip(new, rows, strict=False))
+    assert names.find_many([*model, "nobody", *new]).tolist() == [*model.values(), -1, *(model[name] for name in new)]
     text, lengths = names.packed()
     again = Names.of(bytes(text), lengths)
     assert [again.find(name) for name in model] == list(range(len(model)))

@@ -13,7 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from pamo.store import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Outcome, UserErased
+from pamo.contract.features import features
+from pamo.store import ArmAdded, ArmRetired, DecisionMade, Event, FeaturesDeclared, FeedbackGiven, Outcome, UserErased
 from pamo.store.maintenance import verify
 from tests.store.homes import HOMES
 from tests.store.model import SETUP, Model
@@ -53,27 +54,45 @@ class Machine(RuleBasedStateMachine):
             if receipt.outcome is Outcome.RECORDED and isinstance(event, FeedbackGiven):
                 self.given[event.decision] = event
 
-    @rule(arm=st.sampled_from(ARMS), name=st.sampled_from(["old", "new"]))
-    def add_arm(self, arm: str, name: str) -> None:
-        self.append(ArmAdded(arm, name, self.now))
+    @rule(
+        arm=st.sampled_from(ARMS),
+        name=st.sampled_from(["old", "new"]),
+        pool=st.sampled_from([None, True, False]),
+        stars=st.sampled_from([None, 3.0]),
+        style=st.sampled_from([None, "plain", "Jugendstil, grün"]),
+    )
+    def add_arm(self, arm: str, name: str, pool: bool | None, stars: float | None, style: str | None) -> None:
+        given = {"pool": pool, "stars": stars, "style": style}
+        known = {feature: value for feature, value in given.items() if feature in self.model.declared}
+        self.append(ArmAdded(arm, name, self.now, known or None))
+
+    @rule(names=st.lists(st.sampled_from(["pool: yes or no", "stars", "style: word"]), min_size=1, unique=True))
+    def declare(self, names: list[str]) -> None:
+        self.append(FeaturesDeclared(features(names), self.now))
 
     @rule(arm=st.sampled_from(ARMS))
     def retire_arm(self, arm: str) -> None:
         self.append(ArmRetired(arm, self.now))
 
-    def decision(self, user: str, arms: Any, key: str | None, preference: Any) -> DecisionMade:
-        return DecisionMade(
+    def decision(
+        self, user: str, arms: Any, key: str | None, preference: Any, price: float | None = None
+    ) -> DecisionMade:
+        made = DecisionMade(
             f"d{next(self.numbers)}", user, tuple(arms), 0.5, "p", self.now, None, len(arms), preference, key
         )
+        if price is not None:
+            made.offer, made.given = made.arms, {made.arms[-1]: {"price": price}}
+        return made
 
     @rule(
         user=st.sampled_from(USERS),
         arms=st.lists(st.sampled_from(ARMS), min_size=1, max_size=2, unique=True),
         key=st.none() | st.sampled_from(["k1", "k2", "k3"]),
         preference=st.none() | weights(),
+        price=st.none() | st.sampled_from([0.0, 120.0]),
     )
-    def decide(self, user: str, arms: list[str], key: str | None, preference: Any) -> None:
-        self.append(self.decision(user, arms, key, preference))
+    def decide(self, user: str, arms: list[str], key: str | None, preference: Any, price: float | None) -> None:
+        self.append(self.decision(user, arms, key, preference, price))
 
     @rule(
         user=st.sampled_from(USERS),
@@ -84,6 +103,23 @@ class Machine(RuleBasedStateMachine):
         decision = self.decision(user, [arm], None, None)
         event.decision, event.at = decision.id, self.now
         self.append(decision, event, decision, event)
+
+    @precondition(lambda self: self.model.decisions)
+    @rule(data=st.data(), together=st.booleans())
+    def feed_back_in_parts(self, data: st.DataObject, together: bool) -> None:
+        """Each score by itself, in any order, some of them twice, for any of the arms."""
+        decision = data.draw(st.sampled_from(sorted(self.model.decisions)))
+        whole = data.draw(feedbacks(st.just(decision), st.just(0.0)))
+        arm, now = data.draw(st.sampled_from(self.model.decisions[decision].arms)), self.now
+        parts = [FeedbackGiven(decision, {name: value}, now, arm=arm) for name, value in whole.rewards.items()]
+        if whole.overall is not None:
+            parts.append(FeedbackGiven(decision, {}, now, whole.overall, arm=arm))
+        if whole.preference is not None:
+            parts.append(FeedbackGiven(decision, {}, now, preference=whole.preference, arm=arm))
+        parts = data.draw(st.permutations([*parts, *parts[:1]]))
+        for batch in [parts] if together else [[part] for part in parts]:
+            if batch:
+                self.append(*batch)
 
     @precondition(lambda self: self.model.decisions)
     @rule(data=st.data(), after=st.sampled_from([0.0, 9.0, 11.0]))

@@ -19,7 +19,7 @@ from pamo.errors import StoreError
 from pamo.store import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Outcome, UserErased
 from pamo.store.addresses import open_reader
 from pamo.store.maintenance import verify
-from pamo.store.postgres import ARM_SUMS, USER_SUMS, PostgresStore
+from pamo.store.postgres import ARM_SUMS, PAIR_SUMS, USER_SUMS, PostgresStore
 from tests.store.model import SETUP, Model
 from tests.store.servers import running_postgres
 from tests.store.test_conformance import WEIGHTS, decision, feedback
@@ -345,24 +345,26 @@ def test_sums_of_another_layout_are_folded_anew(postgres_url: Callable[[], str],
     url, model = postgres_url(), Model(1e9)
     events: list[Event] = [ArmAdded(arm, arm, at=0.0) for arm in "AB"]
     events += [step for n in range(5) for step in (decision(n, user=f"u{n % 2}"), feedback(n, preference=WEIGHTS))]
+    events += [decision(9, user="u0"), feedback(9, {"taste": 2.0}, overall=3.0)]
     with PostgresStore(url, SETUP, expires_after=1e9) as store:
         store.append_many(events)
     for event in events:
         model.append(event)
     with psycopg.connect(url, autocommit=True) as connection:
-        for table, name in ((ARM_SUMS, f"pamo_arm_sums{ending}"), (USER_SUMS, f"pamo_user_sums{ending}")):
+        for table, of in ((ARM_SUMS, "arm"), (USER_SUMS, "user"), (PAIR_SUMS, "pair")):
+            name = f"pamo_{of}_sums{ending}"
             connection.execute(f"ALTER TABLE {table} RENAME TO {name}".encode())
             connection.execute(f"UPDATE {name} SET sums = ARRAY[7.0]".encode())
         with open_reader(url) as reader:
             assert verify(reader).ok
-            assert reader.users(["u0", "u1"]).rounds.tolist() == [3.0, 2.0]
-            assert reader.find_users("u", 9) == [("u0", 3), ("u1", 2)]
+            assert reader.users(["u0", "u1"]).rounds.tolist() == [4.0, 2.0]
+            assert reader.find_users("u", 9) == [("u0", 4), ("u1", 2)]
             assert reader.sizes()["sums"] > 0
         with PostgresStore(url) as store:
             model.check(store)
             assert verify(store).ok
         tables = "SELECT tablename FROM pg_tables WHERE tablename ~ '^pamo_.*_sums' AND schemaname = current_schema()"
-        assert {name for (name,) in connection.execute(tables)} == {ARM_SUMS, USER_SUMS}
+        assert {name for (name,) in connection.execute(tables)} == {ARM_SUMS, USER_SUMS, PAIR_SUMS}
         with open_reader(url) as reader:
             assert verify(reader).ok
 

@@ -30,8 +30,10 @@ from pamo.store import (
     snapshot,
 )
 from pamo.store.addresses import open_reader
+from pamo.store.fold import Fold
 from pamo.store.maintenance import verify
-from pamo.store.sqlite import FIND, SqliteStore
+from pamo.store.sqlite import SqliteStore
+from pamo.store.sqlite_writing import FIND
 from tests.documents import ROOT
 from tests.store.model import SETUP, Model
 from tests.store.test_conformance import WEIGHTS, decision, feedback
@@ -370,12 +372,85 @@ def test_users_and_keys_are_found_by_indexes_that_do_not_name_them(tmp_path: Pat
         assert "USING INDEX events_request" in plan
 
 
+def settle(store: SqliteStore) -> None:
+    """Wait until nothing is left to do for who handed nothing in."""
+    store._writer.call(lambda: None)
+    store._aside_of_others(lambda: None).result()
+
+
 def test_snapshots_are_taken_on_the_way(tmp_path: Path) -> None:
     store, _ = filled(tmp_path / "journal.db", snapshot_every=20)
     store.append(decision(100))
-    store.rebuild()  # waits for the writer, which takes the snapshot after the batch
+    store.rebuild()  # waits for the writer, which has the snapshot taken after the batch
     store.append_many([decision(n) for n in range(200, 230)])
-    store._writer.call(lambda: None)
+    settle(store)
+    assert (tmp_path / "journal.db.snapshot.npz").exists()
+    store.close(snapshot=False)
+
+
+def test_others_are_served_while_a_snapshot_is_written_which_holds_what_was_when_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "SLICE", 2)  # seven users are four steps
+    store, model = filled(tmp_path / "journal.db")
+    slices = 0
+    as_held = Fold.as_held
+
+    def meanwhile(fold: Fold, rows: Any, first: int) -> Any:
+        nonlocal slices
+        slices += 1
+        # From another thread than the writer's, whose turn this is: they are recorded before the next slice.
+        given: list[Event] = [
+            decision(1000 + slices, user="u1"),
+            feedback(1000 + slices),
+            decision(2000 + slices, user="u5"),
+        ]
+        given += [feedback(2000 + slices), decision(3000 + slices, user=f"new{slices}"), feedback(3000 + slices)]
+        others.append(store.submit_many(given))
+        for event in given:
+            model.append(event)
+        return as_held(fold, rows, first)
+
+    others: list[Any] = []
+    monkeypatch.setattr(Fold, "as_held", meanwhile)
+    at, before = store._fold.sequence, store.users([f"u{n}" for n in range(7)]).rows.copy()
+    store.snapshot()
+    assert slices == 4
+    assert all(receipt.outcome is Outcome.RECORDED for one in others for receipt in one.result())
+    kept = snapshot.load(tmp_path / "journal.db.snapshot.npz", SETUP, store._identity)
+    assert kept is not None
+    assert (kept.fold.sequence, len(kept.fold.user_names)) == (at, 7)
+    np.testing.assert_array_equal(kept.fold.users([f"u{n}" for n in range(7)]).rows, before)
+    monkeypatch.undo()
+    model.check(store)
+    store.close(snapshot=False)
+    with SqliteStore(tmp_path / "journal.db") as again:
+        model.check(again)
+
+
+def test_an_erasure_does_not_wait_for_a_snapshot_and_leaves_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "SLICE", 1)
+    store, _ = filled(tmp_path / "journal.db", snapshot_every=10)
+    settle(store)
+    begun, going_on = threading.Event(), threading.Event()
+    as_held = Fold.as_held
+
+    def slowly(fold: Fold, rows: Any, first: int) -> Any:
+        begun.set()
+        going_on.wait(10.0)
+        return as_held(fold, rows, first)
+
+    monkeypatch.setattr(Fold, "as_held", slowly)
+    for n in range(1000, 1020):
+        store.append_many([decision(n, user="zoe-of-old"), feedback(n)])
+    assert begun.wait(10.0)
+    erased = store.submit(UserErased("zoe-of-old", at=9.0))
+    going_on.set()
+    assert erased.result().outcome is Outcome.RECORDED
+    settle(store)
+    assert [file.name for file in tmp_path.iterdir() if b"zoe-of-old" in file.read_bytes()] == []
     assert (tmp_path / "journal.db.snapshot.npz").exists()
     store.close(snapshot=False)
 
@@ -385,13 +460,13 @@ def test_a_snapshot_that_cannot_be_written_costs_nothing_but_time(
 ) -> None:
     store, model = filled(tmp_path / "journal.db", snapshot_every=20)
     snapshot = tmp_path / "journal.db.snapshot.npz"
-    store._writer.call(lambda: None)
+    settle(store)
     snapshot.unlink()
     snapshot.mkdir()  # in the way
     for n in range(1000, 1040):
         event = decision(n)
         assert store.append(event).outcome is model.append(event)
-    store._writer.call(lambda: None)
+    settle(store)
     assert "could not be written" in caplog.text
     with pytest.raises(StoreError, match="could not be written"):
         store.snapshot()

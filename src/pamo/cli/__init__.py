@@ -121,12 +121,15 @@ def _add_simulate(commands: Any) -> None:
         "--policy",
         action="append",
         metavar="ID[:NAME=VALUE,…]",
-        help="a policy to run; repeat for several (default: prucb-hp and ucb)",
+        help="a policy to run, or FILE.py:NAME for one of your own; repeat for several (default: prucb-hp and ucb)",
     )
     playable = environments.playable()
     problem = add_problem(parser, playable.values())
     problem.add_argument(
-        "--environment", default="gaussian", metavar="ID", help=f"{' or '.join(playable)} (default: gaussian)"
+        "--environment",
+        default="gaussian",
+        metavar="ID",
+        help=f"{', '.join(playable)}, or FILE.py:NAME (default: gaussian)",
     )
     size = parser.add_argument_group("size")
     add_whole(size, "--rounds", 5000, "T", "rounds, the horizon")

@@ -44,7 +44,7 @@ def add_compare(commands: Any) -> None:
         "--policy",
         action="append",
         metavar="ID[:NAME=VALUE,…]",
-        help=f"a policy; repeat for several (default: {', '.join(_POLICIES)})",
+        help=f"a policy, or FILE.py:NAME; repeat for several (default: {', '.join(_POLICIES)})",
     )
     parser.add_argument(
         "--baseline", metavar="ID", help="what the others are compared with (default: the first policy)"

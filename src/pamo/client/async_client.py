@@ -86,6 +86,8 @@ class AsyncClient(Connection):
 
     add_arm = _asks(calls.add_arm)
     add_arms = _asks(calls.add_arms)
+    declare_features = _asks(calls.declare_features)
+    features = _asks(calls.features)
     retire_arm = _asks(calls.retire_arm)
     arm = _asks(calls.arm)
     arms = _asks(calls.arms)

@@ -15,6 +15,7 @@ from pamo.contract.answers import (
     Decisions,
     ExplainedDecision,
     Explanation,
+    Features,
     Feedback,
     FeedbackResult,
     FeedbackResults,
@@ -23,9 +24,21 @@ from pamo.contract.answers import (
     Objectives,
     Preference,
 )
+from pamo.contract.features import Feature, FeatureLike, FeatureValue
+from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_text
 from pamo.contract.objectives import Objective
-from pamo.contract.requests import ArmsLike, FeedbackRequest, Request, as_arms, as_feedback, as_request, id_of
+from pamo.contract.requests import (
+    ArmsLike,
+    FeedbackRequest,
+    OfferLike,
+    Request,
+    as_arms,
+    as_feedback,
+    as_request,
+    features_by_arm,
+    id_of,
+)
 
 T = TypeVar("T")
 
@@ -50,7 +63,7 @@ class Call(Generic[T]):
 
 def decide(
     user: str,
-    arms: Sequence[str] | None = None,
+    arms: OfferLike | None = None,
     preference: Mapping[str, float] | None = None,
     k: int = 1,
     key: str | None = None,
@@ -86,10 +99,11 @@ def feedback(
     preference: Mapping[str, float] | None = None,
     arm: str | None = None,
 ) -> Call[Feedback]:
-    """Give what came of a decision, once: the same again changes nothing, and something else is refused.
+    """Give what came of a decision, at once or in parts: each score of each arm whenever it is known.
 
-    The arguments are those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id. The status
-    is "duplicate" also where the first attempt was recorded and its answer lost: it counts once.
+    The same again changes nothing, and another value for something that was given is refused. The arguments are those
+    of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id. The status is "duplicate" also where
+    the first attempt was recorded and its answer lost: it counts once.
     """
     fields = {"rewards": rewards, "overall": overall, "preference": preference, "arm": arm}
     return _post(f"{_decision(decision_id)}/feedback", reader(Feedback), fields)
@@ -142,21 +156,42 @@ def erase_user(user: str) -> Call[None]:
 # Arms and the service itself
 
 
-def add_arm(arm: str, name: str | None = None) -> Call[Arm]:
-    """Offer an arm from now on; again: revive it; with another name: rename it. Needs the role admin."""
-    return Call("PUT", _arm(arm), reader(Arm), body({"name": name}), _JSON)
+def add_arm(arm: str, name: str | None = None, features: Mapping[str, FeatureValue | None] | None = None) -> Call[Arm]:
+    """Offer an arm from now on; again: revive it; with another name: rename it. Needs the role admin.
+
+    features: what is known of it; those that it has stay as they are until they are given anew.
+    """
+    return Call("PUT", _arm(arm), reader(Arm), body({"name": name, "features": features}), _JSON)
 
 
-def add_arms(arms: ArmsLike) -> Call[list[Arm]]:
+def add_arms(
+    arms: ArmsLike, features: Mapping[str, Mapping[str, FeatureValue | None]] | None = None
+) -> Call[list[Arm]]:
     """Offer many arms from now on: a list of ids, or a mapping from ids to names. Needs the role admin.
 
-    Nothing is recorded if one of them is wrong. Return them in the order in which they were added first.
+    Nothing is recorded if one of them is wrong. Return them in the order in which they were added first. features: by
+    id, as for `add_arm`.
     """
-    several = [{"id": arm, "name": name} for arm, name in as_arms(arms).items()]
+    names = as_arms(arms)
+    known = features_by_arm(features, names)
+    several = [{"id": arm, "name": name, "features": known.get(arm)} for arm, name in names.items()]
     for one in several:
         check_text(one["id"], "an arm", "arm")
     read = reader(ArmList)
     return _batch("/v1/arms", lambda content: read(content).arms, "arms", several)
+
+
+def declare_features(features: Iterable[FeatureLike]) -> Call[tuple[Feature, ...]]:
+    """Let arms have these features from now on; return all that there are. Needs the role admin."""
+    declared = [{"name": one.name, "kind": one.kind} for one in features_of(features)]
+    read = reader(Features)
+    return _post("/v1/features", lambda content: read(content).features, {"features": declared})
+
+
+def features() -> Call[tuple[Feature, ...]]:
+    """Return what may be known of arms beforehand."""
+    read = reader(Objectives)
+    return Call("GET", "/v1/objectives", lambda content: read(content).features)
 
 
 def retire_arm(arm: str) -> Call[Arm]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pamo.contract.codes import Code
+from pamo.contract.features import Feature, FeatureValue
 from pamo.contract.objectives import Objective
 from pamo.errors import PamoError, error_of
 
@@ -116,11 +117,18 @@ class Given:
 
 @dataclass
 class ExplainedDecision(Decision):
-    """A decision with its explanation, its time in seconds since 1970, and its feedback, null while it is awaited."""
+    """A decision with its explanation, its time in seconds since 1970, and its feedback, null while it is awaited.
+
+    feedback: what was given so far of the arm to give, or, where that was not rated, of the first that was. others: of
+    other arms of the ranking. awaited: what has not been given of the arm to give, and can still be: objectives and
+    "overall".
+    """
 
     at: float
     explanation: Explanation
     feedback: Given | None
+    others: list[Given] = field(default_factory=list)
+    awaited: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -265,12 +273,13 @@ class UsersFound:
 
 @dataclass(slots=True, frozen=True)
 class Arm:
-    """An arm: its id, its name for display, whether it is offered, and how many complete feedbacks it has."""
+    """An arm: its id, its name for display, whether it is offered, how many complete feedbacks it has, its features."""
 
     id: str
     name: str
     active: bool
     pulls: int
+    features: Mapping[str, FeatureValue] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -356,10 +365,18 @@ class Ranking:
 
 @dataclass(slots=True)
 class Objectives:
-    """The objectives, and the scale of the overall score."""
+    """The objectives, the scale of the overall score, and the features that arms may have."""
 
     objectives: tuple[Objective, ...]
     overall: Objective
+    features: tuple[Feature, ...] = ()
+
+
+@dataclass(slots=True)
+class Features:
+    """The features that arms may have."""
+
+    features: tuple[Feature, ...]
 
 
 @dataclass(slots=True)

@@ -6,12 +6,13 @@ they came.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pamo.contract.codes import Code
+from pamo.contract.features import Feature, FeatureValue
 from pamo.contract.objectives import Objective
 
 FORMAT = 1
@@ -32,11 +33,15 @@ class Setup:
 
 @dataclass(slots=True)
 class ArmAdded:
-    """An arm can be chosen from now on. Added again it is revived; added with another name it is renamed."""
+    """An arm can be chosen from now on. Added again it is revived; added with another name it is renamed.
+
+    features: those that are new or have changed, None for one that is not known any more.
+    """
 
     arm: str
     name: str
     at: float
+    features: Mapping[str, FeatureValue | None] | None = None
 
 
 @dataclass(slots=True)
@@ -48,11 +53,20 @@ class ArmRetired:
 
 
 @dataclass(slots=True)
+class FeaturesDeclared:
+    """Arms may have these features from now on."""
+
+    features: tuple[Feature, ...]
+    at: float
+
+
+@dataclass(slots=True)
 class DecisionMade:
     """Arms were chosen for a user, the best first.
 
     offer: the arms to choose from, None for all that were active. k: how many were asked for. preference: the user's
-    weights where they were known. key: makes the request repeatable. user: None once the user was erased.
+    weights where they were known. key: makes the request repeatable. user: None once the user was erased. given: raw
+    scores by arm and objective that were known beforehand.
     """
 
     id: str
@@ -66,15 +80,19 @@ class DecisionMade:
     preference: Mapping[str, float] | None = None
     key: str | None = None
     explanation: Mapping[str, Any] | None = None
+    given: Mapping[str, Mapping[str, float]] | None = None
 
 
 @dataclass(slots=True)
 class FeedbackGiven:
-    """What came of a decision; each takes exactly one.
+    """What came of a decision, or a part of that: each score of an arm is given once, whenever it is known.
 
     rewards: raw scores by objective, of those that are known. overall: the user's one overall score. preference: the
-    weights that the user stated. arm: the one that the feedback is for, the first of the decision where it is None. The
-    store fills in arm and user when it records the event, so that the journal can be folded event by event.
+    weights that the user stated. arm: the one that the feedback is for, the first of the decision where it is None.
+
+    The store fills in the rest when it records the event, so that the journal can be folded event by event: arm and
+    user; before, what earlier parts have said of the arm, by objective and as "overall", None where there are none;
+    part, the how many-th feedback to the decision it is. What was given already is left out of the event itself.
     """
 
     decision: str
@@ -84,6 +102,8 @@ class FeedbackGiven:
     preference: Mapping[str, float] | None = None
     arm: str | None = None
     user: str | None = None
+    before: Mapping[str, float] | None = None
+    part: int = 1
 
 
 @dataclass(slots=True)
@@ -94,7 +114,43 @@ class UserErased:
     at: float
 
 
-Event = Setup | ArmAdded | ArmRetired | DecisionMade | FeedbackGiven | UserErased
+@dataclass(slots=True)
+class TasteChanged:
+    """A user was found to care about other things than before: what was learned of the user until then counts no more.
+
+    decision: the first that is counted to the new taste. kept: what is known since, the arm, the raw scores and the
+    overall score of each round. user: None once the user was erased, and kept is then empty.
+    """
+
+    decision: str
+    user: str | None
+    at: float
+    kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
+
+
+@dataclass(slots=True)
+class ArmChanged:
+    """An arm was found to be another than before: what was learned of these objectives until then counts no more.
+
+    kept: by objective what is known since: how many raw scores, their sum, and the sum of their squares.
+    """
+
+    arm: str
+    at: float
+    kept: Mapping[str, tuple[float, float, float]]
+
+
+Event = (
+    Setup
+    | FeaturesDeclared
+    | ArmAdded
+    | ArmRetired
+    | ArmChanged
+    | DecisionMade
+    | FeedbackGiven
+    | UserErased
+    | TasteChanged
+)
 
 
 class Outcome(StrEnum):
@@ -151,15 +207,60 @@ def refused(code: Code, reason: str) -> Receipt:
 
 
 class Made(NamedTuple):
-    """A decision, its place in the journal, and its feedback if there is one."""
+    """A decision, its place in the journal, and the parts of its feedback so far."""
 
     sequence: int
     decision: DecisionMade
-    feedback: FeedbackGiven | None
+    parts: tuple[FeedbackGiven, ...] = ()
+
+    @property
+    def feedback(self) -> FeedbackGiven | None:
+        """The feedback to the arm that was rated first, its parts put together; None while there is none."""
+        return next(iter(together(self.parts).values()), None)
+
+
+OVERALL = "overall"
+"""What the overall score is called among scores by objective: no objective may have that name."""
+
+
+def scores_of(event: FeedbackGiven) -> dict[str, float]:
+    """Return the scores that a feedback gives, by objective and as "overall"."""
+    scores = dict(event.rewards)
+    if event.overall is not None:
+        scores[OVERALL] = event.overall
+    return scores
+
+
+def with_scores(event: FeedbackGiven, scores: Mapping[str, float]) -> FeedbackGiven:
+    """Return a feedback like this one that gives these scores, and is the only one."""
+    rewards = {name: value for name, value in scores.items() if name != OVERALL}
+    overall, preference = scores.get(OVERALL), event.preference
+    return FeedbackGiven(event.decision, rewards, event.at, overall, preference, event.arm, event.user)
+
+
+def together(parts: Iterable[FeedbackGiven]) -> dict[str, FeedbackGiven]:
+    """Return by arm what the parts of a decision's feedback say together; one alone is as it was."""
+    whole: dict[str, FeedbackGiven] = {}
+    for part in parts:
+        arm = part.arm or ""
+        first = whole.get(arm)
+        if first is None:
+            whole[arm] = part
+        else:
+            whole[arm] = with_scores(part, {**scores_of(first), **scores_of(part)})
+            if part.preference is None:
+                whole[arm].preference = first.preference
+    return whole
 
 
 def same_request(
-    first: DecisionMade, user: str | None, offer: tuple[str, ...] | None, k: int, preference: Mapping[str, float] | None
+    first: DecisionMade,
+    user: str | None,
+    offer: tuple[str, ...] | None,
+    k: int,
+    preference: Mapping[str, float] | None,
+    given: Mapping[str, Mapping[str, float]] | None = None,
 ) -> bool:
     """Tell whether a decision was made for this request."""
-    return (first.user, first.offer, first.k, first.preference) == (user, offer, k, preference)
+    asked = (user, offer, k, preference, given)
+    return (first.user, first.offer, first.k, first.preference, first.given) == asked

@@ -8,6 +8,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
+from pamo.contract.objectives import Objective
 from pamo.errors import InputError
 
 LONGEST = 256
@@ -59,6 +60,15 @@ def check_weight(name: str, value: Any) -> None:
         raise InputError(
             f"expected preference.{name} to be a number from {-HEAVIEST:g} to {HEAVIEST:g}, got {value!r:.80}",
             f"preference.{name}",
+        )
+
+
+def check_score(objective: Objective, value: Any, field: str) -> None:
+    """Raise `InputError` unless this is a number on an objective's scale."""
+    if not (is_number(value) and objective.low <= value <= objective.high):
+        raise InputError(
+            f"expected {objective.name} to be a number from {objective.low:g} to {objective.high:g}, got {value!r:.80}",
+            field,
         )
 
 

@@ -8,21 +8,27 @@ from typing import Any
 
 from pamo.contract.answers import Decision
 from pamo.contract.events import DecisionMade, same_request
-from pamo.errors import InputError
+from pamo.contract.limits import check_score
+from pamo.contract.objectives import Objective
+from pamo.errors import InputError, unknown_name
+
+OfferLike = Sequence[str] | Mapping[str, Mapping[str, float] | None]
+"""Ids of arms, or by id the scores that are known beforehand."""
 
 
 @dataclass(slots=True)
 class Request:
     """What `decide` takes, for `decide_many`.
 
-    user: whom to choose for; new users need no registration. arms: those to choose from, by default all active ones.
+    user: whom to choose for; new users need no registration. arms: those to choose from, by default all active ones;
+    as a mapping, with scores by objective that are known beforehand, such as tonight's price: {"A": {"price": 120}}.
     preference: the user's weights where they are known; without them the mean of what the user has stated with feedback
     is used, and without any such statement what was learned from overall scores. k: how many arms to rank. key: makes
     the request repeatable: the same again gets the first decision.
     """
 
     user: str
-    arms: Sequence[str] | None = None
+    arms: OfferLike | None = None
     preference: Mapping[str, float] | None = None
     k: int = 1
     key: str | None = None
@@ -93,15 +99,40 @@ def as_arms(given: ArmsLike) -> dict[str, str | None]:
     raise InputError(f"expected arms as a list of ids, or a mapping from ids to names, got {given!r:.80}", "arms")
 
 
+def features_by_arm(given: Any, arms: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return features by the ids of these arms, none where they are not given."""
+    known: Any = {} if given is None else given
+    if not isinstance(known, Mapping) or not known.keys() <= arms.keys():
+        raise InputError(f"expected features by the ids of these arms, got {known!r:.80}", "features")
+    return known
+
+
 def id_of(given: str | Decision) -> str:
     """Return the id of a decision, of which the decision itself may be given."""
     return given.id if isinstance(given, Decision) else given
 
 
+def given_scores(arms: Mapping[str, Any], objectives: Mapping[str, Objective]) -> dict[str, dict[str, float]]:
+    """Return the scores that are given beforehand, by arm and objective, as plain numbers."""
+    found: dict[str, dict[str, float]] = {}
+    for arm, scores in arms.items():
+        if not scores and (scores is None or isinstance(scores, Mapping)):
+            continue
+        if not isinstance(scores, Mapping):
+            raise InputError(f"expected for arm {arm!r:.80} scores by objective, got {scores!r:.80}", f"arms.{arm:.80}")
+        for name, value in scores.items():
+            if name not in objectives:
+                raise unknown_name("objective", str(name), objectives, f"arms.{arm:.80}")
+            check_score(objectives[name], value, f"arms.{arm:.80}.{name}")
+        found[arm] = {name: float(value) for name, value in scores.items()}
+    return found
+
+
 def asks_the_same(request: Request, first: DecisionMade) -> bool:
     """Tell whether a request is the one that a decision was made for."""
     arms: Any = request.arms
-    if arms is not None and (isinstance(arms, str) or not isinstance(arms, Sequence)):
+    if arms is not None and (isinstance(arms, str) or not isinstance(arms, Sequence | Mapping)):
         return False
     offer = None if arms is None else tuple(arms)
-    return same_request(first, request.user, offer, request.k, request.preference)
+    given = {arm: scores for arm, scores in arms.items() if scores} if isinstance(arms, Mapping) else None
+    return same_request(first, request.user, offer, request.k, request.preference, given or None)

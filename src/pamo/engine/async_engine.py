@@ -77,6 +77,7 @@ class AsyncEngine:
     add_arm = _awaited(Core.add_arm)
     add_arms = _awaited(Core.add_arms)
     retire_arm = _awaited(Core.retire_arm)
+    declare_features = _awaited(Core.declare_features)
     erase_user = _awaited(Core.erase_user)
 
     # How it waits for the store

@@ -16,20 +16,25 @@ from pamo.contract.events import (
     ArmRetired,
     DecisionMade,
     Event,
+    FeaturesDeclared,
     FeedbackGiven,
     Outcome,
     Receipt,
     UserErased,
 )
+from pamo.contract.features import FeatureLike, FeatureValue, checked_features
+from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_text, check_user
 from pamo.contract.requests import (
     ArmsLike,
     FeedbackRequest,
+    OfferLike,
     Request,
     as_arms,
     as_feedback,
     as_request,
     asks_the_same,
+    features_by_arm,
     id_of,
 )
 from pamo.engine.deciding import Decider
@@ -74,7 +79,7 @@ class Core:
         self,
         face: Face,
         user: str,
-        arms: Sequence[str] | None = None,
+        arms: OfferLike | None = None,
         preference: Mapping[str, float] | None = None,
         k: int = 1,
         key: str | None = None,
@@ -93,7 +98,17 @@ class Core:
             if not await self._admit(face, [request]):
                 raise
             event = await face.choose(request)
-        return self.decided(await face.record(event))
+        if self.decider.watch.due and await self.notice(face):
+            self.decider.under_way.forget(event.id)
+            event = await face.choose(request)
+        return self.decided(event, await face.record(event))
+
+    async def notice(self, face: Face) -> bool:
+        """Test and record what may have changed; tell whether anything did."""
+        found = await face.read(self.decider.watch.found, journal=True)
+        if found:
+            await face.record_many(found)
+        return bool(found)
 
     async def decide_many(self, face: Face, requests: Iterable[str | Mapping[str, Any] | Request]) -> list[Decision]:
         """Choose for many users at once: each request a user, or a mapping of what `decide` takes.
@@ -113,10 +128,15 @@ class Core:
                 raise
             others = iter(await self.decide_many(face, rest))
             return [next(others) if known is None else known for known in first]
-        return [self.decided(receipt) for receipt in await face.record_many(events)]
+        if self.decider.watch.due:
+            await self.notice(face)
+        receipts = await face.record_many(events)
+        return [self.decided(event, receipt) for event, receipt in zip(events, receipts, strict=True)]
 
-    def decided(self, receipt: Receipt) -> Decision:
+    def decided(self, event: DecisionMade, receipt: Receipt) -> Decision:
         """Return the decision that counts: where its key was used before, the first."""
+        if receipt.outcome is not Outcome.RECORDED:
+            self.decider.under_way.forget(event.id)
         if receipt.decision is None:
             raise refusal(receipt)
         return answer(receipt.decision, receipt.outcome is Outcome.DUPLICATE)
@@ -149,9 +169,10 @@ class Core:
         preference: Mapping[str, float] | None = None,
         arm: str | None = None,
     ) -> Feedback:
-        """Take what came of a decision, once: the same again changes nothing, and something else is refused.
+        """Take what came of a decision, at once or in parts: each score of each arm whenever it is known.
 
-        The arguments are those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id.
+        The same again changes nothing, and another value for something that was given is refused. The arguments are
+        those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id.
         """
         event = self.given(decision_id, rewards, overall, preference, arm)
         return self.answered(event.decision, await face.record(event))
@@ -185,8 +206,10 @@ class Core:
     def answered(self, decision: str, receipt: Receipt) -> Feedback:
         """Return what became of a feedback."""
         outcome, made, learned = receipt.outcome, receipt.decision, receipt.learned
-        if outcome is Outcome.RECORDED and made is not None and made.user is not None:
-            self.decider.prior.note(made.user)
+        if outcome is Outcome.RECORDED and made is not None:
+            self.decider.under_way.end(decision, self.clock())
+            if made.user is not None:
+                self.decider.prior.note(made.user)
         if receipt.code is not None:
             raise refusal(receipt)
         missing: tuple[str, ...] = ()
@@ -209,18 +232,38 @@ class Core:
 
     # Arms
 
-    async def add_arm(self, face: Face, arm: str, name: str | None = None) -> None:
-        """Offer an arm from now on. Added again it is revived; with another name it is renamed."""
-        check_text(arm, "an arm", "arm")
-        await self.add_arms(face, {arm: name})
+    async def add_arm(
+        self,
+        face: Face,
+        arm: str,
+        name: str | None = None,
+        features: Mapping[str, FeatureValue | None] | None = None,
+    ) -> None:
+        """Offer an arm from now on. Added again it is revived; with another name it is renamed.
 
-    async def add_arms(self, face: Face, arms: ArmsLike) -> None:
+        features: what is known of it, of those that are declared; some may be missing. The ones that it has stay as
+        they are until they are given anew; None is one that is not known any more.
+        """
+        check_text(arm, "an arm", "arm")
+        await self._add_arms(face, {arm: name}, {} if features is None else {arm: features}, "features")
+
+    async def add_arms(
+        self,
+        face: Face,
+        arms: ArmsLike,
+        features: Mapping[str, Mapping[str, FeatureValue | None]] | None = None,
+    ) -> None:
         """Offer many arms from now on, recorded together: a list of ids, or a mapping from ids to names.
 
         Nothing is recorded if one of them is wrong. An arm without a name keeps the one that it has, or is called by
-        its id.
+        its id. features: by id, as for `add_arm`.
         """
         names = as_arms(arms)
+        await self._add_arms(face, names, features_by_arm(features, names), "features.{}")
+
+    async def _add_arms(
+        self, face: Face, names: dict[str, str | None], features: Mapping[str, Any], field: str
+    ) -> None:
         if not names:
             return
         if None in names.values():
@@ -229,8 +272,15 @@ class Core:
             for arm, name in names.items():
                 if name is None:
                     names[arm] = table.names[rows[arm]] if arm in rows else arm
-        now = self.clock()
-        await face.record_many([ArmAdded(arm, name, now) for arm, name in names.items()])  # type: ignore[arg-type]
+        now, declared = self.clock(), self.store.features
+        for arm, given in features.items():
+            checked_features(given, declared, field.format(arm))
+        events = [ArmAdded(arm, name, now, features.get(arm)) for arm, name in names.items()]  # type: ignore[arg-type]
+        await face.record_many(events)
+
+    async def declare_features(self, face: Face, features: Iterable[FeatureLike]) -> None:
+        """Let arms have these features from now on: names, or text such as "pool: yes or no"; again changes nothing."""
+        await face.record(FeaturesDeclared(features_of(features), self.clock()))
 
     async def retire_arm(self, face: Face, arm: str) -> None:
         """Offer an arm no longer. What was learned of it stays, and late feedback still counts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -11,17 +12,21 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user
-from pamo.contract.requests import Request
+from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
+from pamo.contract.requests import OfferLike, Request, given_scores
+from pamo.engine.changing import Watch
 from pamo.engine.explaining import details
 from pamo.engine.kernels import PROPENSITY, SEEN
 from pamo.engine.plans import Chooser, ReadyPolicy, blank
 from pamo.engine.prior import Prior
+from pamo.engine.under_way import TAIL, UnderWay
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.policies import Policy, recommended
 from pamo.policies.registry import parse
-from pamo.priors import Population
+from pamo.priors import Population, offsets_of
+from pamo.rows import ROUNDS, partial_at, stated_width
+from pamo.statistics import Pairs, UserStatistics
 from pamo.store import Arms, DecisionMade, Store
 from pamo.streams import POLICY, stream_for
 
@@ -54,7 +59,14 @@ class Decider:
     """Makes decisions from a store's sums; one at a time, whichever thread asks."""
 
     def __init__(
-        self, store: Store, policy: str | Policy, seed: int | None, draws: int, clock: Callable[[], float]
+        self,
+        store: Store,
+        policy: str | Policy,
+        seed: int | None,
+        draws: int,
+        clock: Callable[[], float],
+        explore_at_most: float = 1.0,
+        explore_within: float | None = None,
     ) -> None:
         if seed is None:
             seed = int.from_bytes(os.urandom(7), "big")
@@ -62,22 +74,34 @@ class Decider:
             raise InputError(f"expected a seed from 0 to 2^63 − 1, or none, got {seed!r}")
         if type(draws) is not int or draws < 1:
             raise InputError(f"expected draws to be a whole number from 1 on, got {draws!r}")
+        within = check_limits(explore_at_most, explore_within)
         self._store = store
         self._clock = clock
         self._lock = threading.RLock()
         self.names = tuple(one.name for one in store.setup.objectives)
+        self._objectives = {one.name: one for one in store.setup.objectives}
         count = len(self.names)
         self.hidden, self.stated, self.known = _plans(policy, count, draws)
+        for plan in (self.hidden, self.stated, self.known):
+            plan.limit(float(explore_at_most), within)
         self.fitted = {plan.label: plan.kind == Kind.RIDGE for plan in (self.hidden, self.stated, self.known)}
         # What is reported of users, and shared by them, is the policy's own estimate where it has a shared one.
         self.estimate = self.hidden.estimate if self.hidden.shared else recommended().estimate(count)
         self.prior = Prior(store, self.estimate)
+        self.watch = Watch(store, self.prior, clock)
         self._chooser = Chooser(count, stream_for(seed, 0, POLICY))
         self._unknown = np.full((1, count), np.nan)
+        self._partial = partial_at(count)
+        self._no_stated = np.zeros((1, stated_width(count)))
+        self._no_pairs = Pairs.none(users=1, objectives=count)
         self._table: Arms | None = None
         self._offers: dict[tuple[str, ...] | None, Offer] = {}
         self._remembered = 0
         self._blanks: dict[int, tuple[Floats, Ints]] = {}
+        self._foretelling = False
+        self.under_way = UnderWay()
+        """The decisions that wait for feedback."""
+        self.under_way.replay(store.tail(TAIL))
         self.refit()
 
     def refit(self) -> None:
@@ -88,12 +112,13 @@ class Decider:
     def choose(
         self,
         user: str,
-        arms: Sequence[str] | None = None,
+        arms: OfferLike | None = None,
         preference: Mapping[str, float] | None = None,
         k: int = 1,
         key: str | None = None,
     ) -> DecisionMade:
         """Decide for one user, and return the event to be recorded."""
+        given = self._given(arms) if arms is not None and isinstance(arms, Mapping) else None
         check_user(user)
         store = self._store
         sums, stated = store.user_row(user)
@@ -109,16 +134,22 @@ class Decider:
                 if ranked <= 100:
                     self._blanks[ranked] = room
             out, picks = room
+            own = sums if self.prior.foretold is None else self._complete(user, sums, table)
+            scores = None if given is None else self._known_scores(given, offered or (), len(offer))
             with store.lock:
-                self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics)
+                self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
             row = tuple(out[0].tolist())
             if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
+                own = sums if self.prior.foretold is None else self._complete(user, sums, table)
                 with store.lock:
-                    self._chooser.choose(plan, out, picks, offer, starts, sums, stated, known, table.statistics)
+                    self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
                 row = tuple(out[0].tolist())
+            if plan.shared:
+                self.watch.note(user, sums.item(ROUNDS), row[-2], row[-1])
+            self.watch.look(table)
             ids = table.ids
             chosen = (ids[picks.item(0)],) if ranked == 1 else tuple(ids[i] for i in picks[0].tolist())
-        return self._event(user, chosen, row, plan, ids, offered, k, preference, key)
+        return self._event(user, chosen, row, plan, ids, offered, k, preference, key, given)
 
     def check(self, request: Request) -> None:
         """Raise `InputError` for a request that no arms could make right."""
@@ -131,6 +162,8 @@ class Decider:
                 check_text(arm, "an arm", "arms")
         if request.preference is not None:
             weights_in(request.preference, self.names)
+        if isinstance(request.arms, Mapping):
+            self._given(request.arms)
 
     def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         """Decide for many, with one compiled call for each policy and k among them."""
@@ -138,6 +171,7 @@ class Decider:
             check_user(one.user)
         sums, stated = self._store.user_rows([one.user for one in requests])
         preferences = [one.preference for one in requests]
+        given = [self._given(one.arms) if isinstance(one.arms, Mapping) else None for one in requests]
         known = np.empty((len(requests), len(self.names)))
         for n, preference in enumerate(preferences):
             known[n] = np.nan if preference is None else weights_in(preference, self.names)
@@ -152,15 +186,21 @@ class Decider:
             for (plan, k), members in groups.items():
                 out, picks = blank(len(members), len(self.names), k)
                 rows = [offers[n][1] for n in members]
-                starts = np.zeros(len(members) + 1, dtype=np.int64)
-                np.cumsum([len(row) for row in rows], out=starts[1:])
-                arguments = (plan, out, picks, np.concatenate(rows), starts, sums[members], stated[members])
+                users = [requests[n].user for n in members]
+                own = sums[members], stated[members], known[members]
+                scores = None
+                if any(given[n] for n in members):
+                    scores = [
+                        self._known_scores(given[n] or {}, offers[n][0] or (), len(offers[n][1])) for n in members
+                    ]
                 for _ in range(2):
-                    with self._store.lock:
-                        self._chooser.choose(*arguments, known[members], table.statistics)
+                    self._choose_group(plan, out, picks, rows, users, own, table, scores)
                     if not (plan.shared and self.prior.renew(float(out[0, SEEN]), self._use)):
                         break
                 for n, row, picked in zip(members, out.tolist(), picks.tolist(), strict=True):
+                    if plan.shared:
+                        self.watch.note(requests[n].user, sums.item(n, ROUNDS), row[-2], row[-1])
+                    self.watch.look(table)
                     one, chosen = requests[n], tuple(table.ids[i] for i in picked)
                     events[n] = self._event(
                         one.user,
@@ -172,8 +212,66 @@ class Decider:
                         one.k,
                         one.preference,
                         one.key,
+                        given[n],
                     )
         return [events[n] for n in range(len(requests))]
+
+    def _choose_group(
+        self,
+        plan: ReadyPolicy,
+        out: Floats,
+        picks: Ints,
+        rows: Sequence[Ints],
+        users: Sequence[str],
+        own: tuple[Floats, Floats, Floats],
+        table: Arms,
+        scores: Sequence[Floats] | None,
+    ) -> None:
+        """Decide by one policy for these users, each among the arms of a row; own: sums, stated and known."""
+        # What arms are worth beyond their scores differs from user to user: then one goes after another.
+        step = len(users) if self.prior.foretold is None else 1
+        for first in range(0, len(users), step):
+            part = slice(first, first + step)
+            sums, stated, known = (one[part] for one in own)
+            if self.prior.foretold is not None:
+                sums = self._complete(users[first], sums, table)
+            starts = np.zeros(len(sums) + 1, dtype=np.int64)
+            np.cumsum([len(row) for row in rows[part]], out=starts[1:])
+            with self._store.lock:
+                self._chooser.choose(
+                    plan,
+                    out[part],
+                    picks[part],
+                    np.concatenate(rows[part]),
+                    starts,
+                    sums,
+                    stated,
+                    known,
+                    table.statistics,
+                    None if scores is None else np.concatenate(scores[part]),
+                )
+
+    def completed(self, user: str) -> UserStatistics:
+        """Return a user's sums with what incomplete rounds say added."""
+        sums = self._store.users([user])
+        if self.prior.foretold is None:
+            return sums
+        return self.prior.complete(sums, self._store.user_pairs([user]), self._store.arms().statistics)[0]
+
+    def _complete(self, user: str, sums: Floats, table: Arms) -> Floats:
+        """Return a user's row with what incomplete rounds say added, and have offsets ready for a decision."""
+        foretold = self.prior.foretold
+        assert foretold is not None
+        statistics, partial = table.statistics, sums.item(self._partial) > 0.0
+        if not partial and not foretold.has_offsets:
+            return sums
+        with self._store.lock:
+            users = UserStatistics(rows=sums, stated=self._no_stated)
+            pairs = self._store.user_pairs([user]) if partial else self._no_pairs
+            users, read = self.prior.complete(users, pairs, statistics)
+            if foretold.has_offsets:
+                self._chooser.offset(offsets_of(pairs, statistics, self.prior.foretold_of(statistics), read))
+        return users.rows
 
     def cost(self, requests: Sequence[Request]) -> int:
         """Return how often an arm is looked at for these: once for each that is ranked, of all on offer."""
@@ -193,25 +291,49 @@ class Decider:
         k: int,
         preference: Mapping[str, float] | None,
         key: str | None,
+        given: Mapping[str, Mapping[str, float]] | None,
     ) -> DecisionMade:
+        decision, now = new_id(), self._clock()
+        self.under_way.begin(decision, chosen[0], now)
         return DecisionMade(
-            new_id(),
+            decision,
             user,
             chosen,
             row[PROPENSITY],
             plan.label,
-            self._clock(),
+            now,
             offered,
             k,
             preference,
             key,
             details(row, chosen[0], ids, len(self.names)),
+            given,
         )
+
+    def _given(self, arms: Mapping[str, Any]) -> dict[str, dict[str, float]] | None:
+        """Return the scores that come with an offer, None where there are none."""
+        return given_scores(arms, self._objectives) or None
+
+    def _known_scores(self, given: Mapping[str, Mapping[str, float]], offer: Sequence[str], arms: int) -> Floats:
+        """Return those scores as a kernel reads them: a row for each arm, NaN for what is not known."""
+        scores = np.full((arms, len(self.names)), np.nan)
+        for j, arm in enumerate(offer):
+            for name, value in given.get(arm, {}).items():
+                scores[j, self.names.index(name)] = self._objectives[name].normalised(value)
+        return scores
 
     def _use(self, prior: Population) -> None:
         with self._lock:
             if self.hidden.shared:
                 self.hidden.use(prior)
+            if self.prior.foretold is not None or self._foretelling:
+                self._foretell()
+
+    def _foretell(self) -> None:
+        """Have arms' scores on hidden objectives read as they were found last."""
+        foretold = self.prior.foretold
+        self._foretelling = foretold is not None
+        self._chooser.foretell(None if foretold is None else np.where(foretold.hidden > 0.0, foretold.means, np.nan))
 
     def _plan(self, is_known: bool, has_stated: bool) -> ReadyPolicy:
         if is_known:
@@ -235,11 +357,13 @@ class Decider:
         table = self._store.arms()
         if self._table is None or table.version != self._table.version:
             self._chooser.take(len(table.ids))
+            self._foretell()
+            self.under_way.attach(self._chooser.under_way, table.rows)
             self._forget_offers()
         self._table = table
         return table
 
-    def _offer(self, table: Arms, arms: Sequence[str] | None) -> Offer:
+    def _offer(self, table: Arms, arms: OfferLike | None) -> Offer:
         """Return an offer; all active arms where none is given."""
         ids = None if arms is None else checked(arms)
         offer = self._offers.get(ids)
@@ -280,9 +404,26 @@ def _plans(policy: str | Policy, objectives: int, draws: int) -> tuple[ReadyPoli
     return plan, plan, plan
 
 
-def checked(arms: Sequence[str]) -> tuple[str, ...]:
+def check_limits(at_most: Any, within: Any) -> float:
+    """Raise `InputError` unless exploring may be limited so; return how much worse an explored arm may look."""
+    if not (is_number(at_most) and 0 <= at_most <= 1):
+        raise InputError(
+            f"expected explore_at_most to be a share of decisions, from 0 to 1, got {at_most!r:.80}", "explore_at_most"
+        )
+    if within is None:
+        return math.inf
+    if not (is_number(within) and within >= 0):
+        raise InputError(
+            "expected explore_within to be a share of what the best known arm is worth, such as 0.2, or none, got "
+            f"{within!r:.80}",
+            "explore_within",
+        )
+    return float(within)
+
+
+def checked(arms: OfferLike) -> tuple[str, ...]:
     """Return an offer, or raise `InputError` if it could not be one whatever arms there are."""
-    given: Any = arms  # callers may not have been type-checked
+    given: Any = list(arms) if isinstance(arms, Mapping) else arms  # callers may not have been type-checked
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(arm, str) for arm in given):
         raise InputError(f"expected the arms on offer as a list of ids, got {given!r:.80}", "arms")
     if not given:

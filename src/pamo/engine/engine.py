@@ -20,7 +20,9 @@ from pamo.contract.answers import (
     Statistics,
     UserExport,
 )
-from pamo.contract.events import DecisionMade, Event, FeedbackGiven, Receipt, Setup
+from pamo.contract.events import DecisionMade, Event, FeedbackGiven, Receipt, Setup, TasteChanged
+from pamo.contract.features import Feature, FeatureLike
+from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_user
 from pamo.contract.methods import like
 from pamo.contract.objectives import Objective, ObjectiveLike, objective, objectives
@@ -29,13 +31,13 @@ from pamo.engine.core import Core, Face, answer
 from pamo.engine.deciding import Decider
 from pamo.engine.estimates import known_of, preference_of
 from pamo.engine.explaining import explained, names_in
-from pamo.engine.foretelling import Foreteller
+from pamo.engine.foreteller import Foreteller
 from pamo.engine.front import front_of
 from pamo.errors import InputError, UnknownDecisionError
 from pamo.estimators import Estimate
 from pamo.policies import Policy
 from pamo.priors import Population
-from pamo.priors.foretelling import Foretelling
+from pamo.priors.left_out import Foretelling
 from pamo.statistics import UserStatistics
 from pamo.store import Store, open_store
 
@@ -91,7 +93,10 @@ def _decide(
         event = engine._decider.choose(user, arms, preference, k, key)
     except InputError:
         return _whole_decide(engine, user, arms, preference, k, key)  # a repeated request, a new arm, or an error
-    return engine.core.decided(engine.store.append(event))
+    if engine._decider.watch.due and _notice(engine):
+        engine._decider.under_way.forget(event.id)
+        event = engine._decider.choose(user, arms, preference, k, key)
+    return engine.core.decided(event, engine.store.append(event))
 
 
 def _feedback(
@@ -109,6 +114,7 @@ def _short(
 
 
 _whole_decide = _at_once(Core.decide)
+_notice = _at_once(Core.notice)
 
 
 class Engine:
@@ -116,14 +122,17 @@ class Engine:
 
     objectives: what arms are scored on: names, `Objective`s, mappings, or text such as "price: 0..500, lower is
     better". A store that was begun before knows its own, and they may be left out. overall: the scale of the overall
-    score, as text ("1..5"), a mapping or an `Objective`; by default from 0 to 1.
+    score, as text ("1..5"), a mapping or an `Objective`; by default from 0 to 1. features: what may be known of arms
+    before anything is seen of them: names, or text such as "stars: number", "pool: yes or no", "style: word".
 
     policy: "recommended" is the recommended policy for each mode (see `decide`); another name, or a policy, is used
     for all. store: "memory:", the path of a SQLite file, "postgresql://…", or a store, which the engine then leaves
     open. seed: of the stream that ties and draws are taken from; None is another one each time.
 
     accept_new_arms: whether an unknown arm in an offer is added rather than refused; max_new_arms: how many in one
-    request. draws: how often a policy that draws is asked to find out its propensity. clock: tells the time, in
+    request. explore_at_most: the share of decisions that may explore, that is choose another arm than the best known.
+    explore_within: how much worse than the best known such an arm may look, as a share of what that one is worth: 0.2
+    is a fifth less. draws: how often a policy that draws is asked to find out its propensity. clock: tells the time, in
     seconds since 1970.
 
     An engine may be used by any number of threads. Feedback is known to every decision that is asked for after it.
@@ -143,9 +152,12 @@ class Engine:
         store: str | Path | Store = "memory:",
         *,
         overall: ObjectiveLike | None = None,
+        features: Iterable[FeatureLike] = (),
         seed: int | None = None,
         accept_new_arms: bool = False,
         max_new_arms: int = 1000,
+        explore_at_most: float = 1.0,
+        explore_within: float | None = None,
         draws: int = 1000,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -160,7 +172,9 @@ class Engine:
                     "this store was begun with other objectives or other scales: leave them out to use the store's "
                     "own, or begin another store"
                 )
-            self._decider = Decider(self.store, policy, seed, draws, clock)
+            self._decider = Decider(
+                self.store, policy, seed, draws, clock, explore_at_most=explore_at_most, explore_within=explore_within
+            )
             self._foreteller = Foreteller(self.store, self._decider.prior.sample)
             self.policy = policy
         except BaseException:
@@ -170,6 +184,12 @@ class Engine:
         self.core = Core(self.store, self._decider, clock, max_new_arms if accept_new_arms else 0)
         """What makes events and reads receipts, for those who wait for the store in their own way."""
         self._face = _AtOnce(self.store, self._decider)
+        if declared := features_of(features):
+            try:
+                self.declare_features(declared)
+            except BaseException:
+                self.close()
+                raise
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
@@ -215,14 +235,20 @@ class Engine:
     add_arm = _at_once(Core.add_arm)
     add_arms = _at_once(Core.add_arms)
     retire_arm = _at_once(Core.retire_arm)
+    declare_features = _at_once(Core.declare_features)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """What may be known of arms beforehand."""
+        return tuple(self.store.features.values())
 
     def arms(self) -> list[Arm]:
         """Return all arms, the retired ones among them."""
         with self.store.lock:
             table = self.store.arms()
             pulls = table.statistics.pulls.tolist()
-        rows = zip(table.ids, table.names, table.active.tolist(), pulls, strict=True)
-        return [Arm(arm, name, active, int(count)) for arm, name, active, count in rows]
+        rows = zip(table.ids, table.names, table.active.tolist(), pulls, table.features, strict=True)
+        return [Arm(arm, name, active, int(count), dict(known)) for arm, name, active, count, known in rows]
 
     def arm(self, arm: str) -> Arm | None:
         """Return an arm, or None if there is none of that id."""
@@ -231,7 +257,8 @@ class Engine:
             row = table.rows.get(arm)
             if row is None:
                 return None
-            return Arm(arm, table.names[row], bool(table.active[row]), int(table.statistics.pulls[row]))
+            pulls, known = int(table.statistics.pulls[row]), dict(table.features[row])
+            return Arm(arm, table.names[row], bool(table.active[row]), pulls, known)
 
     def front(self) -> list[FrontArm]:
         """Return the active arms, those on the Pareto front first, with how sure it is that they are on it."""
@@ -246,7 +273,7 @@ class Engine:
     def preference(self, user: str) -> Preference:
         """Return what a user cares about, with intervals; for a new user, what users have in common."""
         check_user(user)
-        return self.told_of(user, self.store.users([user]))
+        return self.told_of(user, self._decider.completed(user))
 
     def told_of(self, user: str, sums: UserStatistics) -> Preference:
         """Return what such sums of a user tell of what the user cares about."""
@@ -297,7 +324,7 @@ class Engine:
         history = [
             {"event": type(event).__name__, **asdict(event)}
             for _, event in self.store.history(user)
-            if isinstance(event, DecisionMade | FeedbackGiven)
+            if isinstance(event, DecisionMade | FeedbackGiven | TasteChanged)
         ]
         return asdict(UserExport(user, self.preference(user), history))
 

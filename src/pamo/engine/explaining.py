@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pamo.contract.answers import ArmScore, ExplainedDecision, Explanation, Given
-from pamo.contract.events import DecisionMade, Made
+from pamo.contract.events import OVERALL, DecisionMade, Made, scores_of, together
 from pamo.engine.kernels import (
     GREEDY,
     GREEDY_PREFERENCE,
@@ -98,15 +98,31 @@ def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[s
     return Explanation(decision.id, decision.policy, weights, chosen, best, f"{sentence}.")
 
 
-def explained_decision(one: Made, names: Sequence[str], arm_names: Mapping[str, str]) -> ExplainedDecision:
-    """Return a decision with its explanation and its feedback."""
-    made, given = one.decision, one.feedback
-    feedback = None
-    if given is not None:
-        feedback = Given(given.at, given.arm, given.rewards, given.overall, given.preference)
+def explained_decision(
+    one: Made, names: Sequence[str], arm_names: Mapping[str, str], *, awaited: bool = True
+) -> ExplainedDecision:
+    """Return a decision with its explanation and its feedback. awaited: whether more of that may come."""
+    made, rated = one.decision, together(one.parts)
+    arm = made.arms[0]
+    told = [Given(part.at, part.arm, part.rewards, part.overall, part.preference) for part in rated.values()]
+    told.sort(key=lambda given: given.arm != arm)
+    known: set[str] = set() if made.given is None else set(made.given.get(arm, ()))
+    if arm in rated:
+        known |= scores_of(rated[arm]).keys()
+    missing = tuple(name for name in (*names, OVERALL) if awaited and name not in known)
     why = explained(made, names, arm_names)
     return ExplainedDecision(
-        made.id, made.user, made.arms[0], made.arms, made.propensity, made.policy, made.at, why, feedback
+        made.id,
+        made.user,
+        arm,
+        made.arms,
+        made.propensity,
+        made.policy,
+        made.at,
+        why,
+        told[0] if told else None,
+        told[1:],
+        missing,
     )
 
 

@@ -13,11 +13,11 @@ from pamo.compiling import count_of, inlined, kernel
 from pamo.engine.kernels import (
     DRAWS,
     PROPENSITY,
-    TOTAL,
     arm_views,
-    chance,
+    chance_again,
     hyperparameters_at,
     look_up,
+    may_explore,
     offer_tile,
     offer_views,
     refresh,
@@ -43,7 +43,7 @@ def _choose(
     hyperparameters; None where there is no such bonus. drawing: None for a kernel that does not draw; one that does is
     asked again and again for the propensity.
     """
-    out, picks, offers, starts, sums, stated, known, state, rows, numbers, stream, scores, work, dims = arguments
+    out, picks, offers, starts, sums, stated, known, state, rows, numbers, stream, scores, work, given, dims = arguments
     objectives, arms = count_of(dims), len(rows)
     views = arm_views(state, arms, objectives)
     common = views[0]
@@ -55,7 +55,7 @@ def _choose(
         offer = offers[starts[n] : starts[n + 1]]
         count = len(offer)
         t = look_up(sums[n], stated[n], known[n], numbers, work, dims)
-        tile = offer_tile(views, work, arms, offer, dims)
+        tile = offer_tile(views, work, arms, offer, given[starts[n] : starts[n + 1]], dims)
         width = tile.shape[1]
         score(scores[0, :width], count, t, tile, user, common, run, dims)
         if score_without is not None:
@@ -63,12 +63,13 @@ def _choose(
         if score_without is None:
             for j in range(count):
                 scores[1, j] = scores[0, j]
-        first = write(out[n], picks[n], offer, tile, user, scores, state[TOTAL], stream, dims)
-        if drawing is not None:
+        free = may_explore(state, numbers)
+        first = write(out[n], picks[n], offer, tile, user, scores, state, numbers, stream, dims)
+        if drawing is not None and free:
             total = out[n, PROPENSITY]
             for _ in range(int(numbers[DRAWS])):
                 score(scores[1, :width], count, t, tile, user, common, run, dims)
-                total += chance(scores[1], count, first)
+                total += chance_again(scores[1], first, tile, user, state, numbers, count, dims)
             out[n, PROPENSITY] = total / (1.0 + numbers[DRAWS])
 
 

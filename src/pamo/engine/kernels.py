@@ -15,34 +15,51 @@ from pamo.arrays import Floats, Ints
 from pamo.compiling import anywhere, count_of, inlined, kernel
 from pamo.estimators import Kind
 from pamo.policies.base import UNSCORED, pick, scratch_for, value_of
-from pamo.priors import NUMBERS, Population, Room, read_user
+from pamo.priors import NUMBERS, Population, Room, fit_arms, read_user
 from pamo.reading import (
     MEAN,
     PREFERENCE,
     PULLS,
     WIDTH,
+    between_at,
     common_numbers,
+    complete_at,
+    count_at,
+    expected_at,
     freedom_at,
+    freedoms_at,
     gather,
+    noise_at,
     padded,
     read_arm,
     scatter_at,
+    squares_at,
     tile_height,
     user_numbers,
 )
-from pamo.rows import ROUNDS, STATED_COUNT, STATED_SUM, counts_at, scored_at, triangle
-from pamo.streams import Stream
+from pamo.rows import ROUNDS, STATED_COUNT, STATED_SUM, counts_at, pair, pulls_at, triangle
+from pamo.streams import Stream, below
 
 SCAN = 256
 """Arms that are looked at in each call whether or not they are on offer, so that what all arms have in common is up
 to date: at once with so many arms, within a few decisions with more."""
 
-CURSOR, STALE, TOTAL, COMMON = range(4)
+CURSOR, STALE, TOTAL, BUDGET, GIVEN, DUE, COMMON = range(7)
 """Places in `state`: the next arm to look at, rows changed since the totals were last summed from scratch, feedbacks
-with an overall score; from COMMON on what all arms have in common, what was seen of each, and the tile of all arms."""
+with an overall score, how many decisions may explore now, scores given in all objectives together, at how many of these
+the arms' prior is to be fitted anew; from COMMON on what all arms have in common, what was seen of each, and the tile of
+all arms."""
 
-KIND, NON_NEGATIVE, FIRST, HAS_FIRST, DRAWS, PRIOR = range(6)
-"""Places in `numbers`: how ĉ is formed; from PRIOR on the prior's mean and numbers, then the hyperparameters."""
+KIND, NON_NEGATIVE, FIRST, HAS_FIRST, DRAWS, AT_MOST, WITHIN, PRIOR = range(8)
+"""Places in `numbers`: how ĉ is formed; the share of decisions that may explore, and how much worse than the best known
+an arm may look; from PRIOR on the prior's mean and numbers, then the hyperparameters."""
+
+CERTAIN = 1e12
+"""The pulls that an objective counts for whose score was given: as good as infinite, and safe to calculate with."""
+SAVED = 10.0
+"""How many decisions that could have explored, and did not, may do so later: else an idle hour would be made up for."""
+HELD_BACK = 1e100
+"""What is taken off an arm's value that is not to be explored: it comes after all others, the best of them first."""
 
 PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_PREFERENCE, WEIGHTS = range(8)
 """Places in a row of `out`; from WEIGHTS on ĉ, then r̂ of the chosen arm, then that of the arm of the highest value."""
@@ -65,32 +82,37 @@ def seen_at(objectives: int) -> int:
 @anywhere
 def state_size(arms: int, objectives: int) -> int:
     """Return the length of `state`."""
-    return seen_at(objectives) + 2 * arms + tile_height(objectives) * padded(arms)
+    return seen_at(objectives) + (2 + objectives) * arms + tile_height(objectives) * padded(arms)
 
 
 @anywhere
 def work_size(arms: int, objectives: int) -> int:
     """Return the length of `work`: a user, the same without doubt, room to estimate, room to score, a tile."""
     lines, length = scratch_for(arms, objectives)
-    estimating = 2 * objectives**2 + 4 * objectives + user_numbers(objectives)
+    estimating = 2 * objectives**2 + 8 * objectives + user_numbers(objectives) + 6
     return 2 * user_numbers(objectives) + estimating + lines * length + tile_height(objectives) * padded(arms)
 
 
 @anywhere
 def out_width(objectives: int) -> int:
-    """Return the numbers in a row of `out`."""
-    return WEIGHTS + 3 * objectives
+    """Return the numbers in a row of `out`: the last two are a user's squares left over, and the noise's variance."""
+    return WEIGHTS + 3 * objectives + 2
 
 
 @anywhere
 def arm_views(state: Floats, arms: int, objectives: int) -> Any:
-    """Return views of `state`: what arms have in common, feedbacks and overall scores seen of each, their tile."""
+    """Return views of `state`: what arms have in common, what was seen of each, their tile, and hidden scores found.
+
+    Seen are numbers that each feedback adds to, and overall scores. Hidden scores are NaN where none was found.
+    """
     seen = seen_at(objectives)
+    tile = seen + (2 + objectives) * arms
     return (
         state[COMMON:seen],
         state[seen : seen + arms],
         state[seen + arms : seen + 2 * arms],
-        state[seen + 2 * arms :].reshape((tile_height(objectives), padded(arms))),
+        state[tile:].reshape((tile_height(objectives), padded(arms))),
+        state[seen + 2 * arms : tile].reshape((arms, objectives)),
     )
 
 
@@ -101,14 +123,19 @@ def user_views(work: Floats, objectives: int) -> Any:
     root = 2 * user
     lines = root + square
     curve = lines + 4 * objectives
+    own = curve + square
+    sites = own + user
+    moments = sites + 4 * objectives
     return (
         work[:user],
         work[user:root],
         Room(
             work[root:lines].reshape((objectives, objectives)),
             work[lines:curve].reshape((4, objectives)),
-            work[curve : curve + square].reshape((objectives, objectives)),
-            work[curve + square : curve + square + user],
+            work[curve:own].reshape((objectives, objectives)),
+            work[own:sites],
+            work[sites:moments].reshape((4, objectives)),
+            work[moments : moments + 6].reshape((2, 3)),
         ),
     )
 
@@ -117,7 +144,7 @@ def user_views(work: Floats, objectives: int) -> Any:
 def offer_views(work: Floats, arms: int, offered: int, objectives: int) -> Any:
     """Return (room to score, the tile of an offer) as views of `work`."""
     lines, length = scratch_for(arms, objectives)
-    first = 3 * user_numbers(objectives) + 2 * objectives**2 + 4 * objectives
+    first = 3 * user_numbers(objectives) + 2 * objectives**2 + 8 * objectives + 6
     tile = first + lines * length
     height, width = tile_height(objectives), padded(offered)
     return (
@@ -128,19 +155,28 @@ def offer_views(work: Floats, arms: int, offered: int, objectives: int) -> Any:
 
 @inlined
 def look_at(state: Floats, views: Any, i: int, row: Floats, dims: Any) -> None:
-    """Work one arm out anew if its row has changed: each feedback with a reward adds to the counts."""
+    """Work one arm out anew if its row has changed: each feedback adds to the counts."""
     objectives = count_of(dims)
-    common, seen, scored, arms = views
-    counts, count = counts_at(objectives), 0.0
+    common, seen, scored, arms, hidden = views
+    counts, pulls = counts_at(objectives), pulls_at(objectives)
+    count = row[pulls] + row[pulls + 1]
     for d in range(objectives):
         count += row[counts + d]
     if count == seen[i]:
         return
+    state[GIVEN] += count - max(seen[i], 0.0)
     seen[i] = count
     state[STALE] += 1.0
-    state[TOTAL] += row[scored_at(objectives)] - scored[i]
-    scored[i] = row[scored_at(objectives)]
+    state[TOTAL] += row[pulls + 1] - scored[i]
+    scored[i] = row[pulls + 1]
+    for d in range(objectives):
+        if not np.isnan(hidden[i, d]):
+            arms[count_at(objectives) + d, i] = min(arms[count_at(objectives) + d, i], row[counts + d])
     read_arm(arms, i, row, common, dims)
+    for d in range(objectives):
+        if not np.isnan(hidden[i, d]) and row[counts + d] == 0.0:  # every pull with an overall score told of it
+            arms[MEAN + d, i] = hidden[i, d]
+            arms[count_at(objectives) + d, i] = row[pulls + 1]
 
 
 @inlined
@@ -156,14 +192,28 @@ def refresh(state: Floats, views: Any, rows: Floats, offers: Ints, dims: Any) ->
         i = i + 1 if i + 1 < count else 0
     state[CURSOR] = i
     if state[STALE] >= count:  # adding up differences drifts, so that the totals are summed anew now and then
-        common, _, _, arms = views
+        common, arms = views[0], views[3]
+        objectives = count_of(dims)
         state[STALE] = 0.0
-        common.fill(0.0)
-        scatter = scatter_at(count_of(dims))
+        common[: between_at(objectives)].fill(0.0)
         for arm in range(count):
-            common[freedom_at(count_of(dims))] += max(arms[PULLS, arm] - 1.0, 0.0)
-            for place in range(triangle(count_of(dims))):
-                common[place] += arms[scatter + place, arm]
+            common[freedom_at(objectives)] += max(arms[complete_at(objectives), arm] - 1.0, 0.0)
+            for d in range(objectives):
+                common[freedoms_at(objectives) + d] += max(rows[arm, counts_at(objectives) + d] - 1.0, 0.0)
+            for place in range(triangle(objectives)):
+                common[place] += arms[scatter_at(objectives) + place, arm]
+
+
+@kernel
+def learn_arms(state: Floats, rows: Floats, features: Floats, room: Floats, dims: Any) -> None:
+    """Fit what arms have in common to all of them, and say when it is to be done again."""
+    objectives, arms = count_of(dims), len(rows)
+    views = arm_views(state, arms, objectives)
+    for i in range(arms):
+        look_at(state, views, i, rows[i], dims)
+    tile = views[3]
+    fit_arms(tile.reshape((1, *tile.shape)), views[0], features, room, dims)
+    state[DUE] = state[GIVEN] + max(1.0, state[GIVEN] // 2.0)
 
 
 @inlined
@@ -193,9 +243,12 @@ def look_up(row: Floats, stated: Floats, known: Floats, numbers: Floats, work: F
 
 
 @inlined
-def offer_tile(views: Any, work: Floats, arms: int, offer: Ints, dims: Any) -> Any:
-    """Return the tile of an offer: that of all arms where all are on offer, else gathered from it."""
-    everything, whole = views[3], len(offer) == arms
+def offer_tile(views: Any, work: Floats, arms: int, offer: Ints, given: Floats, dims: Any) -> Any:
+    """Return the tile of an offer: that of all arms where all are on offer, else gathered from it.
+
+    given: scores that are known beforehand, a row for each arm, NaN for the others; no rows where there are none.
+    """
+    everything, whole = views[3], len(offer) == arms and len(given) == 0
     for j in range(len(offer)):
         whole = whole and offer[j] == j
     if whole:
@@ -205,7 +258,47 @@ def offer_tile(views: Any, work: Floats, arms: int, offer: Ints, dims: Any) -> A
     for number in range(len(tile)):
         for j in range(len(offer), tile.shape[1]):
             tile[number, j] = 1.0 if number == WIDTH else 0.0
+    objectives = count_of(dims)
+    for j in range(len(given)):
+        for d in range(objectives):
+            if not np.isnan(given[j, d]):  # exact: as if it had been seen any number of times, and never varied
+                tile[MEAN + d, j] = given[j, d]
+                tile[count_at(objectives) + d, j] = CERTAIN
+                for e in range(objectives):
+                    tile[scatter_at(objectives) + pair(max(d, e), min(d, e)), j] = 0.0
     return tile
+
+
+@inlined
+def hold_back(
+    scores: Floats, arms: Floats, user: Floats, state: Floats, numbers: Floats, count: int, dims: Any
+) -> None:
+    """Have arms that are not to be explored come last: all but the best known, or those that look much worse."""
+    highest = -np.inf
+    for j in range(count):
+        if arms[PULLS, j] > 0.0:
+            highest = max(highest, value_of(arms, j, user, dims))
+    if highest == -np.inf:
+        return  # nothing is known, and whatever is chosen explores
+    least, free = highest - numbers[WITHIN] * abs(highest), may_explore(state, numbers)
+    for j in range(count):
+        value = value_of(arms, j, user, dims)
+        if not free:
+            scores[j] = value if arms[PULLS, j] > 0.0 else value - HELD_BACK
+        elif value < least and scores[j] < np.inf:  # of an arm that a policy has to see first, no value is known
+            scores[j] = value - HELD_BACK
+
+
+@inlined
+def is_limited(numbers: Floats) -> bool:
+    """Tell whether anything limits which arms are explored."""
+    return bool(numbers[AT_MOST] < 1.0 or numbers[WITHIN] < np.inf)
+
+
+@inlined
+def may_explore(state: Floats, numbers: Floats) -> bool:
+    """Tell whether another arm than the best known may be chosen now."""
+    return bool(numbers[AT_MOST] >= 1.0 or (numbers[AT_MOST] > 0.0 and state[BUDGET] >= 1.0))
 
 
 @kernel
@@ -221,6 +314,50 @@ def chance(scores: Floats, count: int, place: int) -> float:
 
 
 @inlined
+def sift(heap: Floats, size: int, place: int, scores: Floats) -> None:
+    """Let what stands at a place of a heap sink to where no child has a higher score."""
+    own = heap[place]
+    score = scores[int(own)]
+    child = 2 * place + 1
+    while child < size:
+        if child + 1 < size and scores[int(heap[child + 1])] > scores[int(heap[child])]:
+            child += 1
+        if scores[int(heap[child])] <= score:
+            break
+        heap[place] = heap[child]
+        place, child = child, 2 * child + 1
+    heap[place] = own
+
+
+@kernel
+def rank(picks: Ints, offer: Ints, scores: Floats, first: int, heap: Floats, stream: Stream) -> None:
+    """Write the picks after the first, by their scores, ties uniformly at random; heap: room for the offer.
+
+    A heap, since as many arms may be asked for as there are: to pick them one by one would take that many passes.
+    """
+    size = 0
+    for j in range(len(offer)):
+        if j != first:
+            heap[size] = j
+            size += 1
+    for place in range(size // 2 - 1, -1, -1):
+        sift(heap, size, place, scores)
+    ranked = 1
+    while size > 0 and ranked < len(picks):
+        end, best = size, scores[int(heap[0])]
+        while size > 0 and scores[int(heap[0])] == best:  # those that tie gather behind the heap
+            size -= 1
+            heap[0], heap[size] = heap[size], heap[0]
+            sift(heap, size, 0, scores)
+        while end > size and ranked < len(picks):
+            j = size if end - size == 1 else size + below(stream, end - size)
+            picks[ranked] = offer[int(heap[j])]
+            end -= 1
+            heap[j] = heap[end]
+            ranked += 1
+
+
+@inlined
 def write(
     out: Floats,
     picks: Ints,
@@ -228,39 +365,43 @@ def write(
     arms: Floats,
     user: Floats,
     scores: Floats,
-    total: float,
+    state: Floats,
+    numbers: Floats,
     stream: Stream,
     dims: Any,
 ) -> int:
     """Rank the offer by its scores, write what makes up those of the first and of the arm of the highest value.
 
     out, picks: of one decision. arms: the offer's tile. scores: a row with the scores, one with those without the
-    preference bonus, and one to work in. total: feedbacks with an overall score. Returns the place of the first.
+    preference bonus, and two to work in. Returns the place of the first.
     """
     objectives, count = count_of(dims), len(offer)
     for j in range(count):
         scores[2, j] = scores[0, j]
-    first = 0
-    for place in range(len(picks)):
-        j = pick(scores[2], count, stream)
-        if place == 0:
-            first = j
-            out[PROPENSITY] = chance(scores[0], count, j)
-        picks[place] = offer[j]
-        scores[2, j] = -np.inf
+    if is_limited(numbers):
+        hold_back(scores[2], arms, user, state, numbers, count, dims)
+    first: int = pick(scores[2], count, stream)
+    out[PROPENSITY] = chance(scores[2], count, first)
+    picks[0] = offer[first]
+    if len(picks) > 1:
+        rank(picks, offer, scores[2], first, scores[3], stream)
     greedy, highest = -1, -np.inf
     for j in range(count):
         value = value_of(arms, j, user, dims)
         if arms[PULLS, j] > 0.0 and (value > highest or (value == highest and j == first)):
             greedy, highest = j, value
-    out[SEEN], out[GREEDY] = total, -1.0
+    out[SEEN], out[GREEDY] = state[TOTAL], -1.0
+    out[len(out) - 2], out[len(out) - 1] = user[squares_at(objectives)], user[noise_at(objectives)]
     last = first if greedy < 0 else greedy
     if greedy >= 0:
         out[GREEDY] = offer[greedy]
+        spent = 0.0 if greedy == first else 1.0
+        state[BUDGET] = max(min(state[BUDGET] + numbers[AT_MOST] - spent, SAVED), 0.0)
     for side in range(2):
         j = first if side == 0 else last
         reward_bonus, preference_bonus = 0.0, 0.0
-        if scores[0, j] == np.inf:  # it comes first
+        # It comes first, or nothing but what is expected of any arm speaks for it.
+        if scores[0, j] == np.inf or (arms[PULLS, j] == 0.0 and arms[expected_at(objectives), j] != 0.0):
             reward_bonus = np.inf
         elif scores[0, j] > UNSCORED:
             reward_bonus = scores[1, j] - value_of(arms, j, user, dims)
@@ -282,13 +423,14 @@ def prepare(
     rows: Floats,
     numbers: Floats,
     work: Floats,
+    given: Floats,
     dims: Any,
 ) -> tuple[int, Floats]:
     """Do what comes before a policy's kernel, for one user: return the user's round t and the offer's tile."""
     views = arm_views(state, len(rows), count_of(dims))
     refresh(state, views, rows, offer, dims)
     t = look_up(sums, stated, known, numbers, work, dims)
-    return t, offer_tile(views, work, len(rows), offer, dims)
+    return t, offer_tile(views, work, len(rows), offer, given, dims)
 
 
 @kernel
@@ -300,8 +442,19 @@ def finish(
     user: Floats,
     scores: Floats,
     state: Floats,
+    numbers: Floats,
     stream: Stream,
     dims: Any,
 ) -> int:
     """Do what comes after it: return the place of the first pick."""
-    return int(write(out, picks, offer, tile, user, scores, state[TOTAL], stream, dims))
+    return int(write(out, picks, offer, tile, user, scores, state, numbers, stream, dims))
+
+
+@kernel
+def chance_again(
+    scores: Floats, place: int, tile: Floats, user: Floats, state: Floats, numbers: Floats, count: int, dims: Any
+) -> float:
+    """Return the chance of a place by scores that were drawn anew."""
+    if is_limited(numbers):
+        hold_back(scores, tile, user, state, numbers, count, dims)
+    return float(chance(scores, count, place))

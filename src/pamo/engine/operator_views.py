@@ -189,8 +189,8 @@ class Lookout:
 
     def decision(self, decision_id: str) -> ExplainedDecision:
         """Return a decision that was made, explained, with its feedback."""
-        made = Made(0, self._engine.made(decision_id), self._store.feedback(decision_id))
-        return explained_decision(made, self.names, names_in(made.decision, self._store.arms()))
+        made = Made(0, self._engine.made(decision_id), self._store.parts(decision_id))
+        return self._explained(made, names_in(made.decision, self._store.arms()))
 
     def decisions(self, user: str, limit: int, before: int | None = None) -> UserDecisions:
         """Return a page of a user's decisions, the newest first, explained, and the names of their arms.
@@ -204,8 +204,12 @@ class Lookout:
         names: dict[str, str] = {}
         for made in page:
             names |= names_in(made.decision, table)
-        told = [explained_decision(made, self.names, names) for made in page]
+        told = [self._explained(made, names) for made in page]
         return UserDecisions(told, names, page[-1].sequence if len(found) > limit else None)
+
+    def _explained(self, made: Made, names: Mapping[str, str]) -> ExplainedDecision:
+        awaited = self._store.awaits(made.decision, self._engine.clock())
+        return explained_decision(made, self.names, names, awaited=awaited)
 
     def _column(self, objective: str) -> int:
         if objective not in self.names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pamo._version import __version__
@@ -9,17 +11,24 @@ from pamo.arrays import Floats, Ints
 from pamo.compiling import dimensions
 from pamo.engine.fast_path import CHOOSERS
 from pamo.engine.kernels import (
+    AT_MOST,
+    BUDGET,
     DRAWS,
+    DUE,
     FIRST,
+    GIVEN,
     HAS_FIRST,
     KIND,
     NON_NEGATIVE,
     PRIOR,
     PROPENSITY,
+    WITHIN,
     arm_views,
-    chance,
+    chance_again,
     finish,
     hyperparameters_at,
+    learn_arms,
+    may_explore,
     offer_views,
     out_width,
     prepare,
@@ -30,8 +39,8 @@ from pamo.engine.kernels import (
 from pamo.errors import InputError
 from pamo.estimators import Kind, prior_before
 from pamo.policies.base import Policy, Run, Shape, check_kernel
-from pamo.priors import Population
-from pamo.reading import clear_arms, padded
+from pamo.priors import Population, prepared, room_for_arms
+from pamo.reading import clear_arms, offset_at, padded, pending_at
 from pamo.statistics import ArmStatistics
 from pamo.streams import Stream
 
@@ -56,7 +65,12 @@ class ReadyPolicy:
         self.numbers[KIND], self.numbers[DRAWS] = self.kind, draws
         self.numbers[FIRST], self.numbers[NON_NEGATIVE] = self.estimate.first, self.estimate.non_negative
         self.numbers[HAS_FIRST] = self.estimate.first != self.estimate.level
+        self.limit(1.0, math.inf)
         self.use(prior_before(self.estimate, objectives))
+
+    def limit(self, at_most: float, within: float) -> None:
+        """Have at most this share of decisions explore, and no arms that look worse than the best known by more."""
+        self.numbers[AT_MOST], self.numbers[WITHIN] = at_most, within
 
     def use(self, prior: Population) -> None:
         """Decide with this prior from now on."""
@@ -72,19 +86,42 @@ class Chooser:
         self.stream = stream
         self._objectives = objectives
         self._dims = dimensions(objectives)
+        self._state = np.ones(BUDGET + 1)  # the first may explore
+        self.nothing_given = np.zeros((0, objectives))
         self.take(0)
 
-    def take(self, arms: int) -> None:
-        """Start over with so many arms."""
+    def take(self, arms: int, features: Floats | None = None) -> None:
+        """Start over with so many arms; features: theirs, (arms, F), NaN where one is missing."""
         self._arms = arms
+        self._features = prepared(features, arms)
+        self._fitting = room_for_arms(self._features.shape[1])
+        budget = self._state[BUDGET]
         self._state = np.zeros(state_size(arms, self._objectives))
+        self._state[BUDGET] = budget
         self._work = np.zeros(work_size(arms, self._objectives))
-        self._common, seen, _, everything = arm_views(self._state, arms, self._objectives)
-        seen.fill(-1.0)  # nothing was seen of them
+        self._common, self._seen, _, everything, self._hidden = arm_views(self._state, arms, self._objectives)
+        self._seen.fill(-1.0)  # nothing was seen of them
         clear_arms(everything)
+        first = offset_at(self._objectives)
+        self._offsets = everything[first : first + 2, :arms]
+        self._hidden.fill(np.nan)
+        self.under_way: Floats = everything[pending_at(self._objectives), :arms]
+        """For each arm's row the pulls that are under way, for others to fill in."""
         self._user, self._sure, _ = user_views(self._work, self._objectives)
         self._scratch, _ = offer_views(self._work, arms, arms, self._objectives)
-        self._scores = np.empty((3, padded(max(arms, 1))))
+        self._scores = np.empty((4, padded(max(arms, 1))))
+
+    def foretell(self, hidden: Floats | None) -> None:
+        """Take arms' scores on hidden objectives from here, (arms, D), NaN where there are none; None: nowhere."""
+        self._hidden.fill(np.nan)
+        if hidden is not None:
+            self._hidden[: len(hidden)] = hidden[: self._arms]
+        self._seen.fill(-1.0)  # so that all are read anew
+        self._offsets.fill(0.0)
+
+    def offset(self, offsets: Floats) -> None:
+        """Let the next decision count what arms are worth to its user beyond their scores, (2, arms)."""
+        self._offsets[:] = offsets
 
     def choose(
         self,
@@ -97,8 +134,16 @@ class Chooser:
         stated: Floats,
         known: Floats,
         arms: ArmStatistics,
+        given: Floats | None = None,
     ) -> None:
-        """Decide for each row of `sums` among the arms that its part of `offers` names; write `out` and `picks`."""
+        """Decide for each row of `sums` among the arms that its part of `offers` names; write `out` and `picks`.
+
+        given: the scores that are known beforehand of each arm in `offers`, NaN for the others.
+        """
+        if plan.policy.reads_spread and self._state.item(GIVEN) >= self._state.item(DUE):
+            learn_arms(self._state, arms.rows, self._features, self._fitting, self._dims)
+        if given is None:
+            given = self.nothing_given
         if plan.chooser is not None:
             plan.chooser(
                 out,
@@ -114,12 +159,13 @@ class Chooser:
                 self.stream,
                 self._scores,
                 self._work,
+                given,
                 self._dims,
             )
             return
         for n in range(len(out)):
-            offer = offers[starts[n] : starts[n + 1]]
-            self._choose_one(plan, out[n], picks[n], offer, sums[n], stated[n], known[n], arms)
+            mine = slice(starts[n], starts[n + 1])
+            self._choose_one(plan, out[n], picks[n], offers[mine], sums[n], stated[n], known[n], arms, given[mine])
 
     def _choose_one(
         self,
@@ -131,10 +177,11 @@ class Chooser:
         stated: Floats,
         known: Floats,
         arms: ArmStatistics,
+        given: Floats,
     ) -> None:
         """Decide for one user by a policy that has no call of its own: step by step."""
-        dims = self._dims
-        t, tile = prepare(sums, stated, known, offer, self._state, arms.rows, plan.numbers, self._work, dims)
+        dims, state = self._dims, self._state
+        t, tile = prepare(sums, stated, known, offer, state, arms.rows, plan.numbers, self._work, given, dims)
         kernel, count, scores = type(plan.policy).kernel, len(offer), self._scores[:, : tile.shape[1]]
         run = Run(plan.numbers[hyperparameters_at(self._objectives) :], self.stream, self._scratch)
         before = self.stream.copy()
@@ -144,12 +191,13 @@ class Chooser:
             scores[1] = scores[0]
         else:
             kernel(scores[1], count, t, tile, self._sure, self._common, run, dims)
-        first = finish(out, picks, offer, tile, self._user, self._scores, self._state, self.stream, dims)
-        if draws:
+        free = may_explore(state, plan.numbers)
+        first = finish(out, picks, offer, tile, self._user, self._scores, state, plan.numbers, self.stream, dims)
+        if draws and free:
             total, repeats = out[PROPENSITY], int(plan.numbers[DRAWS])
             for _ in range(repeats):
                 kernel(scores[1], count, t, tile, self._user, self._common, run, dims)
-                total += chance(scores[1], count, first)
+                total += chance_again(scores[1], first, tile, self._user, state, plan.numbers, count, dims)
             out[PROPENSITY] = total / (1 + repeats)
 
 

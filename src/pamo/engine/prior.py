@@ -6,12 +6,30 @@ import threading
 from collections.abc import Callable
 from zlib import crc32
 
-from pamo.estimators import Estimate, common_to
-from pamo.priors import Population, empty_population
+import numpy as np
+
+from pamo.arrays import Floats, Ints
+from pamo.estimators import Estimate, common_to, read_ridge
+from pamo.priors import (
+    NOISE,
+    Foretold,
+    Population,
+    arms_prior_of,
+    empty_population,
+    fit_factors,
+    fit_offsets,
+    foretell_rounds,
+    use_prior,
+    whole_rows,
+)
+from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store import Store
 
 SAMPLE = 4096
 """Users that a prior is fitted to, at most: chosen by a hash of their ids, so that every start chooses the same."""
+SWEEPS, FACTOR_SWEEPS, FIT_EVERY = 2, 10, 3
+"""How often users and arms are estimated by turns where feedback is incomplete: without hidden factors, with them; and
+in which of those turns the prior is fitted anew."""
 AT_ONCE = 512
 """Up to so many users it is fitted at once, in a millisecond or two; with more, beside the caller's work."""
 
@@ -29,6 +47,8 @@ class Prior:
         self.population = empty_population(len(store.setup.objectives), ridge=estimate.ridge)
         self.due = 1.0
         """The number of overall scores at which it is to be fitted again."""
+        self.foretold: Foretold | None = None
+        """What stands in for scores that were not given; None while all feedback is complete."""
         for user in store.user_ids():
             self.note(user)
 
@@ -56,9 +76,66 @@ class Prior:
         with self._changing:
             users = sorted(self._users)  # sums of floats depend on the order, if only in the last digit
         if users:
-            self.population = common_to(self._store.users(users), self._estimate)
+            with self._store.lock:
+                arms = self._store.arms().statistics.copy()
+                sums = self._store.users(users)
+                incomplete = bool(arms.all_overalls.sum() > arms.overall_pulls.sum())
+                pairs = self._store.user_pairs(users) if incomplete else None
+            if pairs is None:
+                self.population, self.foretold = common_to(sums, self._estimate), None
+            else:
+                self._fit_incomplete(sums, pairs, arms)
         else:
             self.population = empty_population(len(self._store.setup.objectives), ridge=self._estimate.ridge)
+
+    def _fit_incomplete(self, sums: UserStatistics, pairs: Pairs, arms: ArmStatistics) -> None:
+        """Fit users' prior and what stands in for missing scores by turns: each is estimated given the other."""
+        before = self.foretold or Foretold.blank(0, arms.objectives)
+        foretold = before.grown(len(arms.rows))  # so that hidden factors go on from where they were
+        use_prior(foretold, arms_prior_of(arms), arms)
+        factors = bool(foretold.hidden.any())
+        population, read = self.population, read_ridge(sums, self._estimate, self.population)
+        for sweep in range(FACTOR_SWEEPS if factors else SWEEPS):
+            whole = whole_rows(sums, pairs, arms, foretold, read, population)
+            if sweep % FIT_EVERY == 0 or not factors:
+                population = common_to(whole, self._estimate)
+            read = read_ridge(whole, self._estimate, population)
+            if factors:
+                fit_factors(foretold, pairs, arms, read, population)
+        whole = whole_rows(sums, pairs, arms, foretold, read, population)
+        population = common_to(whole, self._estimate)
+        fit_offsets(foretold, pairs, arms, read, float(population.numbers[NOISE]))
+        self.population, self.foretold = population, foretold
+
+    def foretold_of(self, arms: ArmStatistics) -> Foretold:
+        """Return what stands in for missing scores, of all arms that there are now."""
+        foretold = self.foretold or Foretold.blank(0, arms.objectives)
+        if len(foretold.means) < len(arms.rows):
+            foretold = foretold.grown(len(arms.rows))
+            if self.foretold is not None:
+                self.foretold = foretold
+        return foretold
+
+    def complete(self, sums: UserStatistics, pairs: Pairs, arms: ArmStatistics) -> tuple[UserStatistics, Floats]:
+        """Return users' sums with what their incomplete rounds say added, and what is then read of them."""
+        foretold, population = self.foretold_of(arms), self.population
+        read = read_ridge(sums, self._estimate, population)
+        for _ in range(SWEEPS):
+            whole = whole_rows(sums, pairs, arms, foretold, read, population)
+            read = read_ridge(whole, self._estimate, population)
+        return whole, read
+
+    def rounds(
+        self, given: Floats, places: Ints, sums: UserStatistics, pairs: Pairs, arms: ArmStatistics
+    ) -> tuple[Floats, Floats, UserStatistics]:
+        """Return some of a user's rounds put together, how much each weighs, and the user's sums put together likewise.
+
+        given: (rounds, D + 1), the scores and the overall score, NaN for what was not given. places: their arms.
+        """
+        if self.foretold is None:
+            return given, np.ones(len(given)), sums
+        whole, read = self.complete(sums, pairs, arms)
+        return *foretell_rounds(given, places, arms, self.foretold_of(arms), read[0], self.population), whole
 
     def renew(self, scores: float, use: Callable[[Population], None]) -> bool:
         """Fit it where it is time to, and hand it to `use`; tell whether that is done already."""

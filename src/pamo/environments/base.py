@@ -29,6 +29,7 @@ from numba import types
 
 from pamo.arrays import Floats
 from pamo.compiling import dimensions
+from pamo.environments.episode import Episode
 from pamo.environments.protocols import PROTOCOLS
 from pamo.errors import InputError, unknown_name
 
@@ -143,6 +144,10 @@ class Environment:
     def offer_size(self) -> int:
         """The number of arms in an offer."""
         return self.arm_count if self.protocol == "all" else self.block_size
+
+    def start(self, seed: int, trial: int = 0) -> Episode:
+        """Begin a trial, to be played step by step: trial `trial` of `simulate` with this seed."""
+        return Episode(self, seed, trial)
 
     def numbers(self) -> Floats:
         """Return the settings as the kernels read them."""

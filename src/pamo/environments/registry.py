@@ -9,6 +9,7 @@ from pamo.environments.base import Environment
 from pamo.environments.bounded import Bounded
 from pamo.environments.gaussian import Fixed, Gaussian
 from pamo.errors import InputError, unknown_name
+from pamo.from_file import class_in, parts_of
 
 REGISTRY: dict[str, type[Environment]] = {cls.id: cls for cls in (Gaussian, Bounded, Fixed)}
 
@@ -16,12 +17,17 @@ REGISTRY: dict[str, type[Environment]] = {cls.id: cls for cls in (Gaussian, Boun
 def create(name: str, **settings: Any) -> Environment:
     """Return the environment of this id with these settings.
 
+    In place of an id, `FILE.py:NAME` is the class of that name in a file of one's own.
+
     >>> create("gaussian", users=3, block_size=2).arm_count
     6
     """
-    if name not in REGISTRY:
+    if parts_of(name):
+        cls = class_in(name, Environment, "environment")
+    elif name in REGISTRY:
+        cls = REGISTRY[name]
+    else:
         raise unknown_name("environment", name, REGISTRY)
-    cls = REGISTRY[name]
     known = [field.name for field in dataclasses.fields(cls)]
     for setting in settings:
         if setting not in known:

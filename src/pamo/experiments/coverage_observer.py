@@ -17,7 +17,7 @@ from pamo.compiling import count_of, inlined, kernel, row_of
 from pamo.estimators import Estimate, Kind
 from pamo.policies import Feedback, Policy, PrucbHp, PrucbHpV, Run, Shape
 from pamo.policies.base import value_of
-from pamo.priors import BIAS_RIDGE, NUMBERS, PAPER, RIDGE, Population, read_user, room_for
+from pamo.priors import BIAS_RIDGE, NUMBERS, PAPER, RIDGE, Population, fit_arms, read_user, room_for
 from pamo.reading import MEAN, PREFERENCE, PULLS, directed_at, inverse_at, scatter_at, squares_at, user_numbers
 from pamo.rows import STATED_COUNT, STATED_SUM, pair, weighted_at
 from pamo.simulation.learning import TrialPlan
@@ -312,6 +312,9 @@ def look(moment: Moment, watched: Watched, plan: TrialPlan, dims: Any) -> None:
     paper_run, policy_run = Run(paper_numbers, stream, scratch), Run(policy_numbers, stream, scratch)
     for block in range(len(moment.arms)):
         _know_arms(known, block * size, size, moment.arms[block], dims)
+    # What arms have in common, as the policy would know it now; of what is watched nothing is changed.
+    tiles, common = moment.arms.copy(), moment.common.copy()
+    fit_arms(tiles, common, None, np.empty((1, 2)), dims)
     for n in range(users):
         row, truth, best, sigma = row_of(moment.users.rows, moment.first + n), moment.truth[n], 0, 0.0
         for d in range(objectives):  # an entry is uniform, this much to each side but never below 0
@@ -363,9 +366,9 @@ def look(moment: Moment, watched: Watched, plan: TrialPlan, dims: Any) -> None:
             for j in range(size):
                 value[PAPERS, first + j] = value[HIDDEN, first + j]
                 bonus[PAPERS, first + j] = scores[j] - value[HIDDEN, first + j]
-            _POLICY_SCORE(scores, size, t, tile, centred, moment.common, policy_run, dims)
+            _POLICY_SCORE(scores, size, t, tiles[block], centred, common, policy_run, dims)
             for j in range(size):
-                value[SMALLER, first + j] = value_of(tile, j, centred, dims)
+                value[SMALLER, first + j] = value_of(tiles[block], j, centred, dims)
                 bonus[SMALLER, first + j] = scores[j] - value[SMALLER, first + j]
         for kind in range(KINDS):
             for i in range(arms):

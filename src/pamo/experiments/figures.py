@@ -10,7 +10,7 @@ import numpy as np
 
 from pamo.experiments.grid import curve
 from pamo.experiments.tables import Table, Tables
-from pamo.simulation.plot import Style, draw_band, require_matplotlib, styles_for, tidy
+from pamo.simulation.plot import MARKERS, Style, draw_band, printed, require_matplotlib, styles_for, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,8 @@ WIDTH = 9.0
 """Inches: what fits a page, and a screen at 100 dpi."""
 
 INK = "#222222"
+_IN_A_LINE = 6
+"""Names of policies in a line of a legend."""
 
 
 def panels(count: int, *, columns: int = 3, height: float = 2.7, legend: float = 0.55) -> tuple[Any, list[Axes]]:
@@ -59,11 +61,17 @@ def write_at(axes: Axes, text: str, at: tuple[float, float], offset: tuple[float
     axes.annotate(text, at, xytext=offset, **placed)
 
 
-def legend_above(figure: Any, names: Sequence[str], styles: Sequence[Style], *, columns: int = 8) -> None:
-    """Write the legend into the room above the panels, a line sample and a name each."""
+def legend_above(
+    figure: Any, names: Sequence[str], styles: Sequence[Style], *, columns: int = 8, markers: Sequence[str] = ()
+) -> None:
+    """Write the legend into the room above the panels, a line sample, with its marker, and a name each."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=colour, linestyle=line, linewidth=2) for colour, line in styles]
+    marks = list(markers) or [""] * len(styles)
+    handles = [
+        Line2D([], [], color=colour, linestyle=line, linewidth=2, marker=mark, markersize=5)
+        for (colour, line), mark in zip(styles, marks, strict=True)
+    ]
     figure.legend(
         handles,
         list(names),
@@ -85,21 +93,33 @@ def draw_curves(
     columns: int = 3,
     log: bool = False,
 ) -> Any:
-    """Draw mean regret with its 95 % band, a panel a cell, the policies in their own colours; `log` for both axes."""
+    """Draw mean regret with its 95 % band, a panel a cell, each policy in its own colour and with its own mark.
+
+    Regret has a logarithmic axis, so that the worst policy does not flatten the contested ones; with `log` rounds too.
+    """
     styles = styles_for(policies)
-    figure, axes = panels(len(cells), columns=columns, legend=0.2 + 0.2 * (-(-len(policies) // 8)))
-    for each, cell in zip(axes, cells, strict=True):
-        for policy, style in styles.items():
-            draw_curve(each, tables, cell, policy, style, trials=trials)
+    figure, axes = panels(len(cells), columns=columns, legend=0.28 + 0.2 * (-(-len(policies) // _IN_A_LINE)))
+    for place, (each, cell) in enumerate(zip(axes, cells, strict=True)):
+        least, most = np.inf, 0.0
+        for number, (policy, style) in enumerate(styles.items()):
+            rows = curve(tables, cell, policy, trials)
+            spaced = (number / len(styles) / 8, 0.125)  # so that marks of lines that meet do not
+            draw_rows(
+                each, rows, "round", style, linewidth=1.4, marker=MARKERS.get(policy), markersize=4, markevery=spaced
+            )
+            seen = rows["mean"][rows["round"] >= 0.02 * rows["round"][-1]]
+            least, most = min(least, float(seen[0])), max(most, float(seen[-1]))
+        each.set_yscale("log")
+        each.set_ylim(max(0.5 * least, 1e-3 * most), 1.6 * most)
         if log:
             each.set_xscale("log")
-            each.set_yscale("log")
         else:
             each.set_xlim(left=0)
-            each.set_ylim(bottom=0)
-        each.set_title(cell, fontsize=8.5, loc="left")
-        label(each, x="round t", y="regret, all users")
-    legend_above(figure, policies, list(styles.values()))
+        label(each, cell, "round t", "regret, all users" if place % columns == 0 else "", size=8)
+    count = max(tables["curves"]["trials"]) if trials is None else trials
+    figure.text(0.995, 0.995, f"mean of {count} trials, 95 % band", ha="right", va="top", fontsize=8, color=INK)
+    marks = [MARKERS.get(policy, "") for policy in policies]
+    legend_above(figure, list(map(printed, policies)), list(styles.values()), columns=_IN_A_LINE, markers=marks)
     return figure
 
 

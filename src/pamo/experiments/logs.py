@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.contract.events import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Setup
+from pamo.contract.events import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Setup, together
 from pamo.contract.objectives import Objective
 from pamo.errors import InputError
 from pamo.tabular import Columns, Problem, problems_text
@@ -135,11 +135,11 @@ def log_of_events(events: Iterable[Event], *, groups: Mapping[str, str] | None =
     setup: Setup | None = None
     active: dict[str, None] = {}
     made: dict[str, tuple[DecisionMade, tuple[str, ...]]] = {}
-    given: dict[str, FeedbackGiven] = {}
+    given: dict[str, list[FeedbackGiven]] = {}
     everyone: tuple[str, ...] = ()
     for event in events:
         if isinstance(event, FeedbackGiven):
-            given[event.decision] = event
+            given.setdefault(event.decision, []).append(event)
         elif isinstance(event, DecisionMade):
             made[event.id] = event, event.offer if event.offer is not None else everyone
         elif isinstance(event, Setup):
@@ -154,15 +154,16 @@ def log_of_events(events: Iterable[Event], *, groups: Mapping[str, str] | None =
         raise InputError("expected a journal that begins with its objectives, got one that does not: was it cut?")
     rounds, unanswered, erased, other = [], 0, 0, 0
     for name, (decision, offer) in made.items():
-        feedback = given.get(name)
-        if feedback is None:
+        first, chance = decision.arms[0], decision.propensity
+        rated = together(given.get(name, ()))
+        feedback = rated.get(first) or rated.get("")
+        if not rated:
             unanswered += 1
         elif decision.user is None:
             erased += 1
-        elif feedback.arm not in (None, decision.arms[0]):
+        elif feedback is None:
             other += 1
         else:
-            first, chance = decision.arms[0], decision.propensity
             rounds.append(Round(decision.user, offer, first, chance, feedback.rewards, feedback.overall))
     left_out = {
         "decisions without feedback": unanswered,

@@ -19,13 +19,25 @@ from pamo.plain import to_json
 
 Record = Mapping[str, Any]
 
-_SIGNS = {str(Verdict.CONFIRMED): "✓", str(Verdict.PARTLY): "◐", str(Verdict.NOT): "✗"}
-_CLASSES = {str(Verdict.CONFIRMED): "yes", str(Verdict.PARTLY): "partly", str(Verdict.NOT): "no"}
+_SIGNS = {str(Verdict.CONFIRMED): "✓", str(Verdict.PARTLY): "◐", str(Verdict.NOT): "✗", str(Verdict.CANNOT): "–"}
+_CLASSES = {
+    str(Verdict.CONFIRMED): "yes",
+    str(Verdict.PARTLY): "partly",
+    str(Verdict.NOT): "no",
+    str(Verdict.CANNOT): "untold",
+}
+_GROUPS = {
+    str(Verdict.CONFIRMED): "What holds",
+    str(Verdict.PARTLY): "What holds in part",
+    str(Verdict.NOT): "What does not hold",
+    str(Verdict.CANNOT): "What cannot be told",
+}
 _PAPER = "Provably Efficient Multi-Objective Bandit Algorithms under Preference-Centric Customization"
 _INTRODUCTION = (
     "Every study of the paper, run again from code written for this purpose (the paper has published none). Each claim "
-    "is judged by a rule that was fixed in code and is printed beside it; nothing here is typed in by hand. Claims "
-    "marked “ours” are not in the paper: they test what it leaves out."
+    "is judged by a rule that was fixed in code and is printed beside it, with what would have refuted the claim; "
+    "nothing here is typed in by hand. A claim that nothing within reach could refute is not called confirmed: it "
+    "cannot fail here. Claims marked “ours” are not in the paper: they test what it leaves out."
 )
 
 _STYLE = "\n" + Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
@@ -87,7 +99,10 @@ def markdown(records: Sequence[Record]) -> str:
         for drawing in record["drawings"]:
             lines.append(f"![{drawing['alt']}]({record['name']}/{drawing['id']}.png)\n")
         for claim in record["claims"]:
-            lines.append(f"- **{claim['verdict']}** – {claim['claim']} {claim['seen']} *Rule:* {claim['rule']}")
+            lines.append(
+                f"- **{claim['verdict']}** – {claim['claim']} {claim['seen']} *Rule:* {claim['rule']} *Would have "
+                f"refuted it:* {claim['refuted_by']}"
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -103,7 +118,6 @@ def html(records: Sequence[Record], output: Path) -> str:
         "<header><h1>The paper, reproduced</h1>",
         f"<p><cite>{escape(_PAPER)}</cite> (AAAI 2026), by pamo {__version__}, seed {seeds}, "
         f"{seconds:,.0f} seconds of computing.</p><p>{escape(_INTRODUCTION)}</p>{_size(records)}</header><main>",
-        _headline(records),
         _verdicts(records),
         *(_study(record, output) for record in records),
         "</main></body></html>",
@@ -135,32 +149,21 @@ def _size(records: Sequence[Record]) -> str:
     )
 
 
-def _headline(records: Sequence[Record]) -> str:
-    """Say first what becomes of the paper's main claim, against its own competitors and against the ones left out."""
-    hidden = next((record for record in records if record["name"] == "hidden"), None)
-    if hidden is None:
-        return ""
-    claims = {claim["id"]: claim for claim in hidden["claims"]}
-    items = "".join(
-        f"<p>{_badge(claims[key])} {words} {escape(claims[key]['seen'])}</p>"
-        for key, words in (
-            ("superior", "Against the competitors of the paper:"),
-            ("left-out-baselines", "Against the baselines that it leaves out (one UCB a user, and plain greed):"),
-        )
-    )
-    return f"<section><h2>What “significantly outperforms” becomes</h2>{items}</section>"
-
-
 def _verdicts(records: Sequence[Record]) -> str:
-    rows = [
-        f"<tr><td><a href='#{record['name']}'>{record['name']}</a></td>"
-        f"<td>{escape(claim['claim'])}{_mark(claim)}</td><td>{_badge(claim)}</td></tr>"
-        for record in records
-        for claim in record["claims"]
-    ]
-    head = "<tr><th scope='col'>study</th><th scope='col'>claim</th><th scope='col'>verdict</th></tr>"
-    table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
-    return f"<section><h2>All verdicts</h2>{_wide('All verdicts', table)}</section>"
+    """Return all verdicts, what holds first, then what does not, then what cannot be told; the paper's own first."""
+    parts = []
+    for verdict, title in _GROUPS.items():
+        found = [(record, claim) for record in records for claim in record["claims"] if claim["verdict"] == verdict]
+        found.sort(key=lambda pair: bool(pair[1]["ours"]))
+        rows = "".join(
+            f"<li class='{_CLASSES[verdict]}'>{_SIGNS[verdict]} {escape(claim['claim'])}{_mark(claim)} "
+            f"<a href='#{record['name']}'>{record['name']}</a><details><summary>What we saw</summary>"
+            f"<p>{escape(claim['seen'])}</p></details></li>"
+            for record, claim in found
+        )
+        if rows:
+            parts.append(f"<h3>{title} ({len(found)})</h3><ul class='verdicts'>{rows}</ul>")
+    return f"<section id='verdicts'><h2>What became of the claims</h2>{''.join(parts)}</section>"
 
 
 def _study(record: Record, output: Path) -> str:
@@ -180,7 +183,8 @@ def _claim(claim: Record) -> str:
         f"<div class='claim {_CLASSES[claim['verdict']]}'><p>{_badge(claim)}{_mark(claim)}</p>"
         f"<p><strong>Claim:</strong> {escape(claim['claim'])} "
         f"<span class='soft'>({escape(claim['source'])})</span></p>"
-        f"<p><strong>Seen:</strong> {escape(claim['seen'])}</p><p class='soft'>Rule: {escape(claim['rule'])}</p></div>"
+        f"<p><strong>Seen:</strong> {escape(claim['seen'])}</p><p class='soft'>Rule: {escape(claim['rule'])}</p>"
+        f"<p class='soft'>Would have refuted it: {escape(claim['refuted_by'])}</p></div>"
     )
 
 

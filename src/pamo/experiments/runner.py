@@ -38,7 +38,8 @@ def settings_of(study: Study, *, quick: bool, trials: int | None) -> dict[str, A
 
 def told_of(claim: Claim) -> dict[str, Any]:
     """Return what a claim says, as the report has it."""
-    return {"id": claim.id, "claim": claim.paper, "source": claim.source, "rule": claim.rule, "ours": claim.ours}
+    told = {"id": claim.id, "claim": claim.paper, "source": claim.source, "rule": claim.rule}
+    return told | {"refuted_by": claim.refuted_by, "ours": claim.ours}
 
 
 def digest(study: Study, settings: Mapping[str, Any], seed: int) -> str:

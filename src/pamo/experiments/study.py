@@ -12,11 +12,12 @@ from pamo.progress import Progress
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """What became of a claim. The last one is for a claim that nothing within reach could refute: it tells nothing."""
 
     CONFIRMED = "confirmed"
     PARTLY = "partly confirmed"
     NOT = "not confirmed"
+    CANNOT = "cannot fail here"
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,15 @@ class Claim:
     """A claim and how it is judged. `judge` sees nothing but the study's tables.
 
     paper: what is claimed, in our words. source: where. rule: the rule that `judge` follows, for the reader.
-    ours: whether the claim is one that we test in addition, because the paper leaves it out.
+    refuted_by: what would have to be seen for the claim to fail. ours: whether the claim is one that we test in
+    addition, because the paper leaves it out.
     """
 
     id: str
     paper: str
     source: str
     rule: str
+    refuted_by: str
     judge: Callable[[Tables], Finding]
     ours: bool = False
 
@@ -99,9 +102,9 @@ def judge_stated(share: float, high: float, stated: float) -> Verdict:
 
 
 def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst of several verdicts.
+    """Return the worst of several verdicts; one that could not be worse counts as the best.
 
     >>> worst_of([Verdict.CONFIRMED, Verdict.NOT, Verdict.PARTLY])
     <Verdict.NOT: 'not confirmed'>
     """
-    return max(verdicts, key=list(Verdict).index)
+    return max(verdicts, key=(Verdict.CANNOT, Verdict.CONFIRMED, Verdict.PARTLY, Verdict.NOT).index)

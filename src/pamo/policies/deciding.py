@@ -12,7 +12,7 @@ from pamo.compiling import dimensions
 from pamo.errors import InputError
 from pamo.estimators import Kind, common_to, preferences, read_ridge
 from pamo.policies.base import Policy, Run, Shape, check_kernel, scratch_for
-from pamo.priors import Population
+from pamo.priors import ArmsPrior, Population, arms_prior_of, expect
 from pamo.reading import PREFERENCE, clear_arms, common_numbers, padded, read_arms, tile_height, user_numbers
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, Stream, stream_for
@@ -29,14 +29,18 @@ def scores(
     known: npt.ArrayLike | None = None,
     own: ArmStatistics | None = None,
     population: Population | None = None,
+    sites: Floats | None = None,
+    arms_prior: ArmsPrior | None = None,
     stream: Stream | None = None,
 ) -> Floats:
     """Return the policy's score of each arm of the offer, for one user; the highest is the one to pull.
 
     offer: arm indices, by default all. horizon: the number of rounds, for the policies that need it.
-    known: the true mean preferences, (users, D), for a policy that reads them. own: the statistics of this
-    user's own pulls, for a policy that is `per_user`. population: what users have in common, for a policy that
-    shares it; by default it is fitted to `users`. stream: for policies that draw; by default one of seed 0.
+    known: the true mean preferences, (users, D), for a policy that reads them. own: the statistics of this user's own
+    pulls, for a policy that is `per_user`. population: what users have in common, for a policy that shares it; by
+    default it is fitted to `users`. sites: as in `pamo.estimators.read_ridge`. arms_prior: what arms have in common,
+    for a policy that reads it; by default it is fitted to `arms`, without features. stream: for policies that draw; by
+    default one of seed 0.
 
     >>> from pamo.policies import create
     >>> arms, users = ArmStatistics.zeros(arms=2, objectives=2), UserStatistics.zeros(users=1, objectives=2)
@@ -45,7 +49,9 @@ def scores(
     >>> scores(create("greedy"), arms=arms, users=users).round(2).tolist()
     [0.21, 0.2]
     """
-    result, *arguments = _arguments(policy, arms, users, user, offer, horizon, known, own, population, stream)
+    result, *arguments = _arguments(
+        policy, arms, users, user, offer, horizon, known, own, population, sites, arms_prior, stream
+    )
     type(policy).kernel(result, *arguments)  # by the class: a dispatcher read off an object is bound to it
     return np.array(result[: arguments[0]])
 
@@ -61,6 +67,8 @@ def propensities(
     known: npt.ArrayLike | None = None,
     own: ArmStatistics | None = None,
     population: Population | None = None,
+    sites: Floats | None = None,
+    arms_prior: ArmsPrior | None = None,
     stream: Stream | None = None,
     draws: int = 1000,
 ) -> Floats:
@@ -76,7 +84,9 @@ def propensities(
     """
     if draws < 1:
         raise InputError(f"expected at least one draw, got {draws}")
-    result, *arguments = _arguments(policy, arms, users, user, offer, horizon, known, own, population, stream)
+    result, *arguments = _arguments(
+        policy, arms, users, user, offer, horizon, known, own, population, sites, arms_prior, stream
+    )
     offered, run = arguments[0], arguments[5]
     total = np.zeros(offered)
     for _ in range(draws):
@@ -99,6 +109,8 @@ def _arguments(
     known: npt.ArrayLike | None,
     own: ArmStatistics | None,
     population: Population | None,
+    sites: Floats | None,
+    arms_prior: ArmsPrior | None,
     stream: Stream | None,
 ) -> tuple[Any, ...]:
     """Check what was given, and return all that the kernel is called with, from room for the scores on."""
@@ -122,6 +134,8 @@ def _arguments(
     everything, common = np.empty((tile_height(objectives), count)), np.empty(common_numbers(objectives))
     dims, chosen = dimensions(objectives), offered.astype(np.int64)
     read_arms(everything, arms.rows, common, dims)
+    if policy.reads_spread:
+        expect(everything, common, arms_prior_of(arms) if arms_prior is None else arms_prior)
     if policy.per_user and own is not None:
         read_arms(everything, own.rows, np.empty_like(common), dims)
     tile = np.empty((len(everything), padded(len(chosen))))
@@ -132,18 +146,24 @@ def _arguments(
         stream if stream is not None else stream_for(0, 0, POLICY),
         np.empty(scratch_for(len(chosen), objectives)),
     )
-    read = _read_user(policy, users, user, known, population)
+    read = _read_user(policy, users, user, known, population, sites)
     return np.empty(tile.shape[1]), len(chosen), int(users.rounds[user]) + 1, tile, read, common, run, dims
 
 
 def _read_user(
-    policy: Policy, users: UserStatistics, user: int, known: npt.ArrayLike | None, population: Population | None
+    policy: Policy,
+    users: UserStatistics,
+    user: int,
+    known: npt.ArrayLike | None,
+    population: Population | None,
+    sites: Floats | None,
 ) -> Floats:
     """Return what the kernel reads of one user: only that user's row is worked out."""
     objectives, row = users.objectives, users.part(slice(user, user + 1))
     estimate = policy.estimate(objectives)
     if estimate.kind == Kind.RIDGE:
-        return read_ridge(row, estimate, common_to(users, estimate) if population is None else population).ravel()
+        common = common_to(users, estimate) if population is None else population
+        return read_ridge(row, estimate, common, None if sites is None else sites[user : user + 1]).ravel()
     read = np.zeros(user_numbers(objectives))
     mine = None if known is None else np.atleast_2d(np.asarray(known, dtype=float))[user : user + 1]
     read[PREFERENCE : PREFERENCE + objectives] = preferences(row, estimate, mine)[0]

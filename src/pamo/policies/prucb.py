@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from pamo.arrays import Floats
 from pamo.compiling import count_of, kernel
 from pamo.estimators import Estimate, Kind, radius_in_experiments, radius_in_theory, root_log
 from pamo.policies.base import Feedback, Policy, Run, Shape
-from pamo.reading import MEAN, PREFERENCE, WIDTH, inverse_at
+from pamo.reading import MEAN, PREFERENCE, PULLS, WIDTH, inverse_at
 from pamo.rows import pair
 
 _PAPER = "Provably Efficient Multi-Objective Bandit Algorithms under Preference-Centric Customization (AAAI 2026)"
@@ -27,14 +29,15 @@ def _score_hidden(
         run.hyperparameters[2],
         run.hyperparameters[3],
     )
+    first_pulls = run.hyperparameters[4] > 0.0
     log_t = math.log(t)
     root = root_log(log_t, log_alpha)
     if theory > 0.0:
         omega, ridge, failure, sub_gaussian = (
-            run.hyperparameters[4],
             run.hyperparameters[5],
             run.hyperparameters[6],
             run.hyperparameters[7],
+            run.hyperparameters[8],
         )
         radius = beta * radius_in_theory(t, objectives, omega, ridge, failure, sub_gaussian)
     else:
@@ -55,6 +58,10 @@ def _score_hidden(
             half += x * row
         # Alg. 1, l. 5 to 7: the reward bonus Bʳ, the pseudo information gain Bᶜ, and their sum with the value.
         scores[j] = value + reward_bonus * length * rho + radius * math.sqrt(max(2.0 * half, 0.0))
+    if first_pulls:
+        for j in range(offered):
+            if arms[PULLS, j] == 0.0:
+                scores[j] = np.inf
 
 
 @kernel
@@ -79,8 +86,9 @@ class PrucbHp(Policy):
     alpha: α. beta: the factor of the preference bonus: β_t = beta·√(D·log t) with radius="experiments" (the paper's
     experiments, beta = 0.1), beta times Lemma 2's β_t with radius="theory" (beta = 1 is then the lemma's).
     ridge: λ. omega: ω of the weight ω/‖r‖², by default D. failure, sub_gaussian: ϑ and R of Lemma 2.
-    reward_bonus: a factor on the reward bonus. weighted: False makes the ridge a plain one. The last two are the
-    paper's at their defaults, and are there to see what each part is worth.
+    reward_bonus: a factor on the reward bonus. weighted: False makes the ridge a plain one. first_pulls: whether an arm
+    that nobody has pulled comes first. The last three are the paper's at their defaults, and are there to see what each
+    part is worth.
 
     >>> PrucbHp(alpha=0.5).changed
     {'alpha': 0.5}
@@ -104,6 +112,7 @@ class PrucbHp(Policy):
     sub_gaussian: float = 1.0
     reward_bonus: float = 1.0
     weighted: bool = True
+    first_pulls: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -133,6 +142,7 @@ class PrucbHp(Policy):
             self.beta,
             self.reward_bonus,
             theory,
+            float(self.first_pulls),
             omega,
             self.ridge,
             self.failure,

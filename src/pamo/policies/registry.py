@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pamo.errors import InputError, unknown_name
+from pamo.from_file import class_in, parts_of
 from pamo.policies.base import Policy, with_hyperparameters
 from pamo.policies.fronts import ParetoTs, ParetoUcb
 from pamo.policies.indices import Moss, SMoss, SUcb, Ucb, UcbPerUser
@@ -53,9 +54,13 @@ def available() -> tuple[str, ...]:
 def create(name: str, **hyperparameters: Any) -> Policy:
     """Return the policy of this id with these hyperparameters, the others at their defaults (the paper's, if its).
 
+    In place of an id, `FILE.py:NAME` is the class of that name in a file of one's own.
+
     >>> create("oful", epsilon=0.1)
     Oful(epsilon=0.1, ridge=1.0)
     """
+    if parts_of(name):
+        return with_hyperparameters(class_in(name, Policy, "policy"), hyperparameters)
     name = _ALIASES.get(name, name)
     if name not in REGISTRY:
         raise unknown_name("policy", name, (*REGISTRY, *_ALIASES))
@@ -76,12 +81,12 @@ def recommended(mode: str = "hidden") -> Policy:
 
 
 def parse(text: str) -> Policy:
-    """Return the policy that a command line names: an id, with hyperparameters after a colon where wanted.
+    """Return the policy that a command line names: an id or `FILE.py:NAME`, with hyperparameters after a colon.
 
     >>> parse("oful:epsilon=0.1")
     Oful(epsilon=0.1, ridge=1.0)
     """
-    name, _, rest = text.partition(":")
+    name, rest = parts_of(text) or text.partition(":")[::2]
     values: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")

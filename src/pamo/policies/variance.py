@@ -2,8 +2,9 @@
 
 PRUCB's bonus assumes the worst noise that a reward in [0, 1] can have and adds it up over the objectives by ‖ĉ‖₁. Here
 the bonus is that of the *estimated* variance of ĉ·r̂_i, and the preference's that of the regression's *estimated*
-noise; the preference starts from what all users have in common. Nothing needs to be known of variances, of the
-horizon, or of the preferences' scale. What is proved of it, and with which constants, is in docs/theory/variance.md.
+noise; a preference starts from what all users have in common, and an arm from what all arms have (`pamo.priors`), so
+that no arm is infinitely good because it is new. Nothing needs to be known of variances, of the horizon, or of the
+preferences' scale. What is proved of it, and with which constants, is in docs/theory/variance.md.
 """
 
 from __future__ import annotations
@@ -12,15 +13,33 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel, log
 from pamo.estimators import Estimate, Kind
 from pamo.policies.base import Feedback, Policy, Run, Shape, value_of
-from pamo.reading import LOG_PULLS, MEAN, PREFERENCE, PULLS, WIDTH, freedom_at, inverse_at, noise_at, scatter_at
+from pamo.reading import (
+    MEAN,
+    PREFERENCE,
+    PULLS,
+    between_at,
+    count_at,
+    freedom_at,
+    freedoms_at,
+    inverse_at,
+    noise_at,
+    offset_at,
+    offset_width_at,
+    pending_at,
+    scatter_at,
+    worth_at,
+)
 from pamo.rows import pair
 from pamo.streams import gamma, normal
+
+_MANY = 10.0
+"""Arms on offer from which on they are too many to try each."""
+_LEAST_WEIGHT = 1e-12
+"""So that what no preference weighs has a number of pulls, too."""
 
 _BY = "ours; UCB with an estimated variance as in Audibert, Munos & Szepesvári (2009)"
 
@@ -28,18 +47,22 @@ _BY = "ours; UCB with an estimated variance as in Audibert, Munos & Szepesvári 
 @inlined
 def _common_variance(common: Floats, preference: Floats, dims: Any) -> float:
     """The variance of c·r within an arm, from all arms together: what stands in for an arm pulled too few times."""
-    objectives, half = count_of(dims), 0.0
+    objectives, total = count_of(dims), 0.0
+    freedoms, between, worth = freedoms_at(objectives), between_at(objectives), worth_at(objectives)
+    together = 1.0 / max(common[freedom_at(objectives)], 1.0)
     for d in range(objectives):
-        along = 0.5 * preference[d] * common[pair(d, d)]
+        along, freedom = 0.0, common[freedoms + d]
         for e in range(d):
-            along += preference[e] * common[pair(d, e)]
-        half += preference[d] * along
-    freedom = common[freedom_at(objectives)]
-    return float(2.0 * half / freedom) if freedom > 0.0 else 0.0
+            along += 2.0 * preference[e] * common[pair(d, e)]
+        own = common[pair(d, d)] / freedom if freedom > 0.0 else common[between + d] * common[worth + d]
+        total += preference[d] * (along * together + preference[d] * own)
+    return float(max(total, 0.0))
 
 
 @inlined
-def _variance(arms: Floats, j: int, preference: Floats, prior: float, common: float, dims: Any) -> float:
+def _variance(
+    arms: Floats, j: int, preference: Floats, freedom: float, prior: float, common: float, dims: Any
+) -> float:
     """ŝ_i²: the arm's own variance of c·r, and `prior` pulls' worth of the one that all arms have in common."""
     first, half = scatter_at(count_of(dims)), 0.0  # half of cᵀSc, from the triangle that is kept of S
     for d in range(count_of(dims)):
@@ -47,23 +70,103 @@ def _variance(arms: Floats, j: int, preference: Floats, prior: float, common: fl
         for e in range(d):
             along += preference[e] * arms[first + pair(d, e), j]
         half += preference[d] * along
-    return float(max((2.0 * half + prior * common) / (arms[PULLS, j] - 1.0 + prior), 0.0))
+    return float(max((2.0 * half + prior * common) / (freedom + prior), 0.0))
 
 
 @inlined
-def _log_pulls(arms: Floats) -> float:
-    """log N, N the pulls of all the arms on offer."""
-    total = 0.0
+def _known_of(arms: Floats, j: int, preference: Floats, common: Floats, dims: Any) -> tuple[float, float]:
+    """Return N_e = Σw/Σ(w/n_d), w_d = c_d²S_d, and Σc_d²v_d over the objectives of which nothing is known.
+
+    N_e is how many complete pulls would say as much of c·r̂, those under way counted as pulls. An objective that no pull
+    gave counts for the pulls that the prior is worth.
+    """
+    objectives, over, under, unknown = count_of(dims), 0.0, 0.0, 0.0
+    given, between, worth = count_at(objectives), between_at(objectives), worth_at(objectives)
+    pending = arms[pending_at(objectives), j]
+    for d in range(objectives):
+        apart = preference[d] * preference[d] * common[between + d]
+        weight = apart * common[worth + d] + _LEAST_WEIGHT
+        count = arms[given + d, j] + pending
+        over += weight
+        under += weight / (count + (common[worth + d] if count < 1.0 else 0.0))
+        unknown += apart if count < 1.0 else 0.0
+    return over / under, unknown
+
+
+@inlined
+def _own_freedom(arms: Floats, j: int, along: float) -> float:
+    """The degrees of freedom of an arm's own scatter along c."""
+    return float(max(min(along, arms[PULLS, j]) - 1.0, 0.0))
+
+
+@inlined
+def _all_pulls(arms: Floats, dims: Any) -> float:
+    """N, the pulls of all the arms on offer, with those under way."""
+    total, pending = 0.0, pending_at(count_of(dims))
     for j in range(arms.shape[1]):
-        total += arms[PULLS, j]
-    return float(log(max(total, 1.0)))
+        total += arms[PULLS, j] + arms[pending, j]
+    return float(max(total, 1.0))
 
 
 @inlined
-def _reward_bonus(arms: Floats, j: int, variance: float, log_pulls: float, scale: float, few: float) -> float:
-    """ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ²/N_i)."""
-    share = arms[WIDTH, j] * arms[WIDTH, j]  # 1/N_i
-    return float(scale * (log_pulls - arms[LOG_PULLS, j]) * math.sqrt((1.0 + few * share) * variance * share))
+def _worth(common: Floats, dims: Any) -> float:
+    """n₀ = ΣS/Σv: the variance within arms over that between them."""
+    objectives, within, between = count_of(dims), 0.0, 0.0
+    for d in range(objectives):
+        own = common[between_at(objectives) + d]
+        between += own
+        within += own * common[worth_at(objectives) + d]
+    return float(within / max(between, 1e-300))
+
+
+@inlined
+def _first_scale(offered: int, pulls: float) -> float:
+    """B = 1¼·max(1, 10/K) + ½·log(1 + N/(10K)): the optimism about an arm that nobody has pulled."""
+    return float(1.25 * max(1.0, _MANY / offered) + 0.5 * log(1.0 + pulls / (_MANY * offered)))
+
+
+@inlined
+def deviations(ratio: float, noisy: float) -> float:
+    """How many standard errors of optimism about an arm, with ratio = e^L = N/(N_e·max(1, K/10)).
+
+    z with (φ(z) − z·Φ(−z))/z = e^−L: where one pull costs z and gains, for e^L pulls to come, what the arm may be above
+    what is believed. Mixed with 0.45·L as far as the noise within arms drowns the differences between them: then the
+    first pulls mislead, and only what grows with L itself comes back. The fraction is z to a thousandth for every L
+    from −6 to 16.
+    """
+    s = log(1.0 + 0.40238 * ratio)
+    z = s * (0.99033 + s * (0.48149 + s * 0.0012108)) / (1.0 + s * (1.20559 + s * 0.0397486))
+    return float((1.0 - noisy) * z + noisy * 0.45 * max(log(ratio), 0.0))
+
+
+@inlined
+def _reward_bonus(
+    arms: Floats,
+    j: int,
+    user: Floats,
+    common: Floats,
+    shared: float,
+    first: float,
+    pulls: float,
+    noisy: float,
+    few: float,
+    scale: float,
+    prior: float,
+    dims: Any,
+) -> float:
+    """ζ·h(L)·√((1 + ν/N_e)·ŝ²/N_e); `first` times what arms differ by where no pull was seen of the arm, nor is under way."""
+    along, unknown = _known_of(arms, j, user, common, dims)
+    share = 1.0 / along
+    variance = _variance(arms, j, user, _own_freedom(arms, j, along), prior, shared, dims)
+    bonus = scale * deviations(pulls * share, noisy) * math.sqrt((1.0 + few * min(share, 1.0)) * variance * share)
+    fresh = arms[PULLS, j] + arms[pending_at(count_of(dims)), j] == 0.0
+    return float((first * math.sqrt(unknown) if fresh else bonus) + _offset(arms, j, dims))
+
+
+@inlined
+def _offset(arms: Floats, j: int, dims: Any) -> float:
+    """What the arm is worth to this user beyond its scores, and the optimism about that."""
+    return float(arms[offset_at(count_of(dims)), j] + arms[offset_width_at(count_of(dims)), j])
 
 
 @kernel
@@ -71,14 +174,13 @@ def _score_hidden_v(
     scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
     objectives, inverse = count_of(dims), inverse_at(count_of(dims))
-    scale, prior, few, preference_scale = (
-        run.hyperparameters[0],
-        run.hyperparameters[1],
-        run.hyperparameters[2],
-        run.hyperparameters[3],
-    )
-    shared, log_pulls = _common_variance(common, user, dims), _log_pulls(arms)
+    scale, prior, preference_scale = run.hyperparameters[0], run.hyperparameters[1], run.hyperparameters[3]
+    noisy, pulls = min(_worth(common, dims), 1.0), _all_pulls(arms, dims)
+    few = run.hyperparameters[2] + noisy
+    first = scale * _first_scale(offered, pulls)
+    shared, each = _common_variance(common, user, dims), pulls / max(offered / _MANY, 1.0)
     noise = preference_scale * math.sqrt(user[noise_at(objectives)])
+    rounds = t * min(math.sqrt(_MANY / offered), 1.0)
     for j in range(len(scores)):
         half = 0.0  # of ‖r̂‖² in V⁻¹, from the triangle that is kept of it
         for d in range(objectives):
@@ -87,22 +189,25 @@ def _score_hidden_v(
                 row += user[inverse + pair(d, e)] * arms[MEAN + e, j]
             half += arms[MEAN + d, j] * row
         square = max(2.0 * half, 0.0)  # 1/square is how many rounds' worth is known of c in the direction of r̂
-        variance = _variance(arms, j, user, prior, shared, dims)
-        score = value_of(arms, j, user, dims) + _reward_bonus(arms, j, variance, log_pulls, scale, few)
-        score += noise * log(1.0 + t * square) * math.sqrt(square)
-        scores[j] = score if arms[PULLS, j] > 0.0 else np.inf
+        score = value_of(arms, j, user, dims) + _reward_bonus(
+            arms, j, user, common, shared, first, each, noisy, few, scale, prior, dims
+        )
+        scores[j] = score + noise * log(1.0 + rounds * square) * math.sqrt(square)
 
 
 @kernel
 def _score_estimated_v(
     scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
-    scale, prior, few = run.hyperparameters[0], run.hyperparameters[1], run.hyperparameters[2]
-    shared, log_pulls = _common_variance(common, user, dims), _log_pulls(arms)
+    scale, prior = run.hyperparameters[0], run.hyperparameters[1]
+    noisy, pulls = min(_worth(common, dims), 1.0), _all_pulls(arms, dims)
+    few = run.hyperparameters[2] + noisy
+    first = scale * _first_scale(offered, pulls)
+    shared, each = _common_variance(common, user, dims), pulls / max(offered / _MANY, 1.0)
     for j in range(len(scores)):
-        variance = _variance(arms, j, user, prior, shared, dims)
-        score = value_of(arms, j, user, dims) + _reward_bonus(arms, j, variance, log_pulls, scale, few)
-        scores[j] = score if arms[PULLS, j] > 0.0 else np.inf
+        scores[j] = value_of(arms, j, user, dims) + _reward_bonus(
+            arms, j, user, common, shared, first, each, noisy, few, scale, prior, dims
+        )
 
 
 @kernel
@@ -125,14 +230,15 @@ def _draw_posterior(
             drawn[d] += room[d, e] * z
     shared = _common_variance(common, drawn, dims)
     for j in range(offered):
-        if arms[PULLS, j] == 0.0:
-            scores[j] = np.inf
-            continue
-        freedom = arms[PULLS, j] - 1.0 + prior
+        along, unknown = _known_of(arms, j, drawn, common, dims)
+        freedom = _own_freedom(arms, j, along) + prior
         # Normal-Gamma: the variance is drawn, too, so that the value has a Student t of so many degrees of freedom.
         shrink = freedom / (2.0 * gamma(run.stream, 0.5 * freedom))
-        variance = scale * shrink * _variance(arms, j, drawn, prior, shared, dims)
-        scores[j] = value_of(arms, j, drawn, dims) + math.sqrt(variance) * arms[WIDTH, j] * normal(run.stream)
+        variance = scale * shrink * _variance(arms, j, drawn, freedom - prior, prior, shared, dims) / along
+        if arms[PULLS, j] + arms[pending_at(objectives), j] == 0.0:
+            variance = unknown
+        value = value_of(arms, j, drawn, dims) + math.sqrt(variance) * normal(run.stream)
+        scores[j] = value + _offset(arms, j, dims)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,13 +260,15 @@ class _Hidden(_Spread):
 
     ridge: λ until there is anything to learn it from, and for good where `shared` is off, with the paper's weights.
     shared: off, every user starts at 1/D. elasticity: φ of the weights, by default fitted; 1 is the paper's, 0 plain.
-    bias: whether users have one of their own. non_negative: whether preferences are held at 0 or above.
+    bias: whether users have one of their own. levels: whether the entries of preferences may be of two levels, much
+    and little, where everybody's sums speak for it. non_negative: whether preferences are held at 0 or above.
     """
 
     ridge: float = 1.0
     shared: bool = True
     elasticity: float | None = None
     bias: bool = False
+    levels: bool = True
     non_negative: bool = False
 
     def __post_init__(self) -> None:
@@ -183,6 +291,7 @@ class _Hidden(_Spread):
             shared=self.shared,
             bias=self.bias,
             elasticity=self.elasticity,
+            levels=self.levels,
             non_negative=self.non_negative,
         )
 
@@ -191,13 +300,17 @@ class _Hidden(_Spread):
 class PrucbHpV(_Hidden):
     """PRUCB-HP with estimated variances: a hidden preference, learned from overall scores and from other users.
 
-    Score: ĉ·r̂_i + ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ_i²/N_i) + ξ·log(1 + t·‖r̂_i‖²)·σ̂·‖r̂_i‖, the norms in V⁻¹;
-    unpulled arms first.
-    ŝ_i² = (ĉᵀS_iĉ + κ·s̄²)/(N_i − 1 + κ), S_i the arm's scatter Σ(r − r̂)(r − r̂)ᵀ and s̄² the variance of ĉ·r that all
-    arms have in common; N the pulls of all arms on offer; σ̂² the variance of the regression's noise.
+    Score: ĉ·r̂_i + ζ·h(L_i)·√((1 + ν_a/N_i)·ŝ_i²/N_i) + ξ·log(1 + t·min(1, √(10/K))·‖r̂_i‖²)·σ̂·‖r̂_i‖, the norms in
+    V⁻¹; of an arm that nobody has pulled ĉ·m_i + ζ·B·√(Σĉ_d²v_d) in place of the first two terms, m_i and v_d being
+    what is expected of arms (`pamo.priors.arms`), B = 1¼·max(1, 10/K) + ½·log(1 + N/(10K)).
+    L_i = log(N/N_i) − log⁺(K/10), N the pulls of the K arms on offer; h(L) = (1 − a)·z(L) + 0.45·a·L⁺, z solving
+    (φ(z) − z·Φ(−z))/z = e^−L; a = min(1, n₀) and ν_a = ν + min(1, n₀), n₀ = ΣS_d/Σv_d the variance within arms over
+    that between them. ŝ_i² = (ĉᵀS_iĉ + κ·s̄²)/(N_i − 1 + κ), S_i the arm's scatter Σ(r − r̂)(r − r̂)ᵀ and s̄² the
+    variance of ĉ·r that all arms have in common; σ̂² the variance of the regression's noise. Where pulls did not give
+    every objective, N_i = Σw/Σ(w/n_d), w_d = ĉ_d²S_d; pulls that are under way count as pulls.
 
     reward_scale: ζ. prior_pulls: κ. few_pulls: ν, the correction for few pulls. preference_scale: ξ.
-    The others say how ĉ is formed: ridge, shared, elasticity, bias, non_negative (see `pamo.priors`).
+    The others say how ĉ is formed: ridge, shared, elasticity, bias, levels, non_negative (see `pamo.priors`).
 
     >>> PrucbHpV(non_negative=True).label
     'prucb-hp-v:non_negative=True'
@@ -207,13 +320,13 @@ class PrucbHpV(_Hidden):
 
     id: ClassVar[str] = "prucb-hp-v"
     summary: ClassVar[str] = "PRUCB-HP with bonuses from estimated variances and a prior from other users: recommended"
-    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ log(N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ) + ξ log(1+t‖r̂ᵢ‖²)·σ̂‖r̂ᵢ‖_V⁻¹,  ŝᵢ² and σ̂² estimated"
+    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ h(log N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ) + ξ log(1+t‖r̂ᵢ‖²)·σ̂‖r̂ᵢ‖_V⁻¹,  ŝᵢ², σ̂² estimated"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.OVERALL)
     reference: ClassVar[str] = _BY
     kernel: ClassVar[Any] = _score_hidden_v
 
-    reward_scale: float = 0.45
-    few_pulls: float = 1.0
+    reward_scale: float = 1.0
+    few_pulls: float = 0.5
     preference_scale: float = 0.4
 
     def __post_init__(self) -> None:
@@ -232,7 +345,8 @@ class PrucbHpV(_Hidden):
 class PrucbUpV(_Spread):
     """PRUCB-UP with estimated variances: the preference is learned from what users state.
 
-    Score: ĉ·r̂_i + ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ_i²/N_i), ĉ the mean of the stated preferences; unpulled arms first.
+    Score: ĉ·r̂_i + ζ·h(L_i)·√((1 + ν_a/N_i)·ŝ_i²/N_i), or ĉ·m_i + ζ·B·√(Σĉ_d²v_d) of an arm that nobody has pulled, as
+    in `PrucbHpV`; ĉ the mean of the stated preferences.
 
     >>> PrucbUpV().estimate(objectives=3).kind.name
     'STATED'
@@ -242,13 +356,13 @@ class PrucbUpV(_Spread):
 
     id: ClassVar[str] = "prucb-up-v"
     summary: ClassVar[str] = "PRUCB-UP with bonuses from estimated variances: recommended where users state preferences"
-    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ log(N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ĉ the mean of the stated preferences"
+    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ h(log N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ĉ the mean of the stated preferences"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.STATED)
     reference: ClassVar[str] = _BY
     kernel: ClassVar[Any] = _score_estimated_v
 
-    reward_scale: float = 0.45
-    few_pulls: float = 1.0
+    reward_scale: float = 1.0
+    few_pulls: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -267,7 +381,7 @@ class PrucbUpV(_Spread):
 class PrucbKpV(PrucbUpV):
     """PRUCB-KP with estimated variances: the mean preference is known.
 
-    Score: c̄·r̂_i + ζ·log(N/N_i)·√((1 + ν/N_i)·ŝ_i²/N_i); unpulled arms first.
+    Score: that of `PrucbUpV`, with c̄ in the place of ĉ.
 
     >>> PrucbKpV().estimate(objectives=3).kind.name
     'KNOWN'
@@ -277,7 +391,7 @@ class PrucbKpV(PrucbUpV):
 
     id: ClassVar[str] = "prucb-kp-v"
     summary: ClassVar[str] = "PRUCB-KP with bonuses from estimated variances: recommended where preferences are known"
-    formula: ClassVar[str] = "c̄·r̂ᵢ + ζ log(N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ŝᵢ² estimated"
+    formula: ClassVar[str] = "c̄·r̂ᵢ + ζ h(log N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ŝᵢ² estimated"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.TRUE)
 
     def estimate(self, objectives: int) -> Estimate:
@@ -290,11 +404,12 @@ class Prts(_Hidden):
     """Posterior sampling: draw a preference and each arm's value from what is believed of them, and take the best.
 
     Score: c·r̂_i + s_i·z/√N_i, c drawn from Normal(ĉ, σ̂²V⁻¹), s_i² from the arm's posterior (Normal-Gamma, so that the
-    value has a Student t), z from Normal(0, 1); unpulled arms first. Every arm has a chance, so that propensities are
-    above 0 (`pamo.policies.propensities`), which learning from logs asks for.
+    value has a Student t), z from Normal(0, 1); of an arm that nobody has pulled c·m_i + √(Σc_d²v_d)·z, by what is
+    expected of arms (`pamo.priors.arms`). Every arm has a chance, so that propensities are above 0
+    (`pamo.policies.propensities`), which learning from logs asks for.
 
     reward_scale, preference_scale: factors on the two variances, 1 being the posterior's own. prior_pulls: κ, as in
-    `PrucbHpV`, and so are ridge, shared, elasticity, bias and non_negative.
+    `PrucbHpV`, and so are ridge, shared, elasticity, bias, levels and non_negative.
 
     >>> Prts().changed
     {}

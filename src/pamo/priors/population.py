@@ -15,18 +15,31 @@ from pamo.priors.user import (
     BIAS_RIDGE,
     COUNT,
     LEAST,
+    LEVELS,
     NOISE,
     NUMBERS,
     PAPER,
     PLAIN,
     PRIOR_ROUNDS,
+    PULL,
     RIDGE,
+    SHARE,
+    STRENGTH,
+    SUM_RIDGE,
     Population,
     Room,
+    cavity,
+    find_sites,
+    hold_alike,
+    level_moments,
+    low_share,
     read_user,
+    read_with_sites,
     room_for,
-    solve_user,
+    solve_plainly,
     start_population,
+    sweep,
+    use_sites,
 )
 from pamo.rows import PLAIN as PLAIN_ROW
 from pamo.rows import pair, weighted_at
@@ -43,6 +56,21 @@ PRIOR_SAMPLES = 10.0
 """How many rounds' worth φ = ½ counts."""
 NOISE_ROUNDS = 3.0
 """How many rounds' worth the noise that all users have in common counts for one of them."""
+LEAST_SUM = 1e-3
+"""The least variance of the sum of a preference's entries, over that of their differences: where everybody's weights
+add up to the same, and everybody is on the same arm, nothing else is seen, and the spread would be taken for none."""
+LEVEL_ROUNDS = 3.0
+"""Rounds of each user from which on two levels are looked for."""
+LEVEL_ITERATIONS = 12
+"""Of the EM for them, each of two sweeps over every user."""
+LEVEL_ENTRIES = 0.3
+"""How many entries' worth the first guess of each level counts."""
+LEVEL_FLOOR = 0.002
+"""The least variance of a level, over that of all entries."""
+LEVEL_EVIDENCE = 4.0
+"""By how much two levels have to be more likely than one, as a logarithm, to be believed."""
+LEVEL_USERS = 256
+"""Users to whom two levels are fitted, at most, evenly spread: there are only five numbers to find."""
 
 
 @inlined
@@ -83,16 +111,19 @@ def _solve(matrix: Floats, right: Floats, dims: Any) -> None:
 def fit_population(
     population: Population,
     rows: Floats,
+    sites: Floats,
     first_user: int,
     users: int,
     with_bias: bool,
     elasticity: float,
+    with_levels: bool,
     room: Room,
     dims: Any,
 ) -> None:
     """Fit the prior to the rows of so many users by its marginal likelihood; φ, too, where `elasticity` is below 0.
 
-    rows: in lanes, as `row_of` reads them.
+    rows, sites: in lanes, as `row_of` reads them; sites is room for 2D numbers a user. with_levels: whether entries may
+    be of two levels, where the rows speak for it.
     """
     objectives, root, user = count_of(dims), room.root, room.user
     last, paper = objectives + 1, weighted_at(objectives)
@@ -127,13 +158,16 @@ def fit_population(
     scale = max(squares / size, 1e-300)  # the mean of (g/‖r‖)²
     first = scale / objectives
     overall_noise = max(squares - level * moment, least * squares + 1e-300) / rounds  # around that level
-    spread, noise = scale, overall_noise
+    spread, noise, along_sum = scale, overall_noise, scale  # along_sum: the variance of (1·c)/√D
     bias_mean, bias_spread = 0.0, first * typical
     mean.fill(level)
     sums, curve, mixed = room.lines[3], room.curve, room.lines[1]  # mixed: Σŵ·r of the user just solved
     for _ in range(ITERATIONS):
         numbers[RIDGE], numbers[PLAIN], numbers[PAPER] = noise / spread, one, two
         numbers[BIAS_RIDGE], numbers[BIAS_MEAN] = (noise / bias_spread if with_bias else -1.0), bias_mean
+        numbers[SUM_RIDGE] = noise * (1.0 / along_sum - 1.0 / spread) / objectives if along_sum < spread else 0.0
+        hold_alike(population, room, dims)
+        sum_squares, sum_traces = 0.0, 0.0
         sums.fill(0.0)
         curve.fill(0.0)
         active, sizes, traces, misfit, freedom = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -143,9 +177,14 @@ def fit_population(
             if row[PLAIN_ROW] == 0.0:
                 continue
             active += 1.0
-            solve_user(user, row, population, False, room, dims)
-            trace, bias = 0.0, 0.0
+            solve_plainly(user, row, population, room, dims)
+            trace, bias, away, across = 0.0, 0.0, 0.0, 0.0
             for d in range(objectives):
+                along = 0.0
+                for e in range(d + 1):
+                    along += root[d, e]
+                away += user[d] - mean[d]
+                across += along * along
                 sums[d] += user[d]
                 sizes += user[d] * user[d]
                 curve[d, d] += 1.0
@@ -153,8 +192,10 @@ def fit_population(
                     trace += root[d, e] * root[d, e]
                     for k in range(d, objectives):
                         curve[d, e] -= numbers[RIDGE] * root[k, d] * root[k, e]
-            freedom += objectives - numbers[RIDGE] * trace
+            freedom += objectives - numbers[RIDGE] * trace - numbers[SUM_RIDGE] * across
             traces += trace
+            sum_squares += away * away / objectives
+            sum_traces += across / objectives
             if with_bias:
                 corner = one * row[PLAIN_ROW] + two * row[paper] + numbers[BIAS_RIDGE]
                 bias = one * row[PLAIN_ROW + pair(last, 0)] + two * row[paper + pair(last, 0)]
@@ -187,8 +228,19 @@ def fit_population(
             mean[d] += sums[d]
         # Newton's step for m, and MacKay's for τ² and σ² by the number of well-determined entries: they get in ten
         # where an EM's take hundreds.
-        known = active - numbers[RIDGE] * traces / objectives
-        spread = (max(distance, 0.0) / objectives + PRIOR_USERS * first) / (max(known, 0.0) + PRIOR_USERS)
+        held = numbers[RIDGE] + objectives * numbers[SUM_RIDGE]
+        known = active - numbers[RIDGE] * (traces - sum_traces) / max(objectives - 1, 1)
+        across = max(distance - sum_squares, 0.0) / max(objectives - 1, 1)
+        across = (across + PRIOR_USERS * first) / (max(known, 0.0) + PRIOR_USERS)  # the variance of the differences
+        along_sum = (sum_squares + PRIOR_USERS * first) / (max(active - held * sum_traces, 0.0) + PRIOR_USERS)
+        if objectives > 1 and along_sum < across:
+            spread, along_sum = across, max(along_sum, LEAST_SUM * across)
+        else:
+            known = active - (numbers[RIDGE] * (traces - sum_traces) + held * sum_traces) / objectives
+            spread = (max(distance, 0.0) / objectives + PRIOR_USERS * first) / (max(known, 0.0) + PRIOR_USERS)
+            if objectives > 1:
+                spread = max(spread, across)
+            along_sum = spread
         if with_bias:
             bias_mean = biases / (PRIOR_LEVELS + active)
             away = bias_squares + bias_mean * (active * bias_mean - 2.0 * biases) + PRIOR_LEVELS * bias_mean**2
@@ -210,13 +262,162 @@ def fit_population(
     numbers[RIDGE], numbers[PLAIN], numbers[PAPER] = noise / spread, one, two
     numbers[BIAS_RIDGE], numbers[BIAS_MEAN] = (noise / bias_spread if with_bias else -1.0), bias_mean
     numbers[NOISE], numbers[PRIOR_ROUNDS], numbers[COUNT] = noise, NOISE_ROUNDS, rounds
+    numbers[SUM_RIDGE] = noise * (1.0 / along_sum - 1.0 / spread) / objectives if along_sum < spread else 0.0
+    numbers[SHARE] = 0.0
+    if with_levels and rounds >= LEVEL_ROUNDS * active:
+        _fit_levels(population, rows, sites, first_user, users, spread, room, dims)
 
 
 @kernel
-def read_users(out: Floats, rows: Floats, population: Population, non_negative: bool, room: Room, dims: Any) -> None:
-    """Write what a kernel reads of every user, a row each."""
+def _fit_levels(
+    population: Population,
+    rows: Floats,
+    sites: Floats,
+    first_user: int,
+    users: int,
+    spread: float,
+    room: Room,
+    dims: Any,
+) -> None:
+    """Fit two levels to the entries of all preferences by EM, and keep them if they are that much more likely.
+
+    Given everybody else, what a user's rounds say of an entry is Gaussian but for the entry's own site: expectation
+    propagation, whose sites stand in for the two levels.
+    """
+    objectives, numbers, moments = count_of(dims), population.numbers, room.moments
+    step = max((users + LEVEL_USERS - 1) // LEVEL_USERS, 1)
+    center, around = 0.0, spread
+    for d in range(objectives):
+        center += population.mean[d] / objectives
+    for d in range(objectives):
+        around += (population.mean[d] - center) ** 2 / objectives
+    width = math.sqrt(around)
+    share, low, high = 0.67, center - 0.6 * width, center + 1.2 * width
+    low_spread, high_spread = 0.25 * around, 0.25 * around
+    _tell_levels(numbers, share, low, high, low_spread, high_spread)
+    for n in range(first_user, first_user + users, step):
+        own = row_of(sites, n)
+        for d in range(objectives):
+            own[d], own[objectives + d] = center / around, 1.0 / around
+    for _ in range(LEVEL_ITERATIONS):
+        for _ in range(2):
+            moments.fill(0.0)
+            for n in range(first_user, first_user + users, step):
+                row, own = row_of(rows, n), row_of(sites, n)
+                if row[PLAIN_ROW] == 0.0:
+                    continue
+                for d in range(objectives):
+                    room.sites[PULL, d], room.sites[STRENGTH, d] = own[d], own[objectives + d]
+                sweep(room.user, row, population, around, room, moments, dims)
+                for d in range(objectives):
+                    own[d], own[objectives + d] = room.sites[PULL, d], room.sites[STRENGTH, d]
+        share = (moments[0, 0] + LEVEL_ENTRIES) / (moments[0, 0] + moments[1, 0] + 2.0 * LEVEL_ENTRIES)
+        low, low_spread = _level(moments[0], low, around)
+        high, high_spread = _level(moments[1], high, around)
+        _tell_levels(numbers, share, low, high, low_spread, high_spread)
+    if not _evidence(population, rows, sites, first_user, users, step, spread, around, room, dims) > LEVEL_EVIDENCE:
+        numbers[SHARE] = 0.0
+
+
+@inlined
+def _tell_levels(numbers: Floats, share: float, low: float, high: float, low_spread: float, high_spread: float) -> None:
+    numbers[SHARE], numbers[LEVELS], numbers[LEVELS + 1] = share, low, high
+    numbers[LEVELS + 2], numbers[LEVELS + 3] = low_spread, high_spread
+
+
+@inlined
+def _level(moments: Floats, before: float, around: float) -> tuple[float, float]:
+    """The mean and the variance of the entries at one level."""
+    weight = moments[0] + LEVEL_ENTRIES
+    mean = (moments[1] + LEVEL_ENTRIES * before) / weight
+    squares = moments[2] - 2.0 * mean * moments[1] + moments[0] * mean * mean
+    return mean, max((squares + LEVEL_ENTRIES * 0.25 * around) / weight, LEVEL_FLOOR * around)
+
+
+@inlined
+def _evidence(
+    population: Population,
+    rows: Floats,
+    sites: Floats,
+    first_user: int,
+    users: int,
+    step: int,
+    spread: float,
+    around: float,
+    room: Room,
+    dims: Any,
+) -> float:
+    """How much more likely two levels make the rows than one does, as a logarithm; what both share is left out."""
+    objectives, numbers, own_sites = count_of(dims), population.numbers, room.sites
+    noise, held = numbers[NOISE], numbers[SUM_RIDGE]
+    center, variance = level_moments(numbers)
+    away = objectives * center
+    for d in range(objectives):
+        away -= population.mean[d]
+    # What κ's factor takes from each prior, of two levels by their mean and variance.
+    taken = 0.0
+    if held > 0.0:
+        taken = 0.5 * math.log1p(held * objectives * variance / noise)
+        taken += 0.5 * away * away / (noise / held + objectives * variance)
+    alike = 0.5 * math.log1p(held * objectives / numbers[RIDGE]) - 0.5 * objectives * math.log(spread)
+    total = 0.0
+    for n in range(first_user, first_user + users, step):
+        row, own = row_of(rows, n), row_of(sites, n)
+        if row[PLAIN_ROW] == 0.0:
+            continue
+        hold_alike(population, room, dims)
+        squares = solve_plainly(room.user, row, population, room, dims)
+        total += 0.5 * squares / noise - alike + taken
+        for d in range(objectives):
+            total -= math.log(room.root[d, d])  # ½·log|V| = −Σ log of R's diagonal
+            own_sites[PULL, d], own_sites[STRENGTH, d] = own[d], own[objectives + d]
+        use_sites(room, noise, dims)
+        squares = solve_plainly(room.user, row, population, room, dims)
+        total -= 0.5 * squares / noise
+        for d in range(objectives):
+            pull, strength = own_sites[PULL, d], own_sites[STRENGTH, d]
+            mean, precision = cavity(room.user, d, room, noise, 1e-9 / around, dims)
+            _, told = low_share(numbers, mean, precision)
+            joint = (pull + mean * precision) ** 2 / (strength + precision) - mean * mean * precision
+            total += math.log(room.root[d, d]) + 0.5 * pull * pull / strength
+            total += told + 0.5 * math.log1p(strength / precision) - 0.5 * joint
+    return total
+
+
+@kernel
+def read_users(
+    out: Floats, rows: Floats, population: Population, sites: Any, non_negative: bool, room: Room, dims: Any
+) -> None:
+    """Write what a kernel reads of every user, a row each; sites: as `sites_of` returns them, or None."""
     for n in range(len(out)):
-        read_user(out[n], row_of(rows, n), population, non_negative, room, dims)
+        if sites is None:
+            read_user(out[n], row_of(rows, n), population, non_negative, room, dims)
+        if sites is not None:
+            for d in range(count_of(dims)):
+                room.sites[PULL, d], room.sites[STRENGTH, d] = sites[n, 0, d], sites[n, 1, d]
+            if population.numbers[SHARE] > 0.0:
+                use_sites(room, population.numbers[NOISE], dims)
+            else:
+                hold_alike(population, room, dims)
+            read_with_sites(out[n], row_of(rows, n), population, non_negative, room, dims)
+
+
+@kernel
+def _find_all_sites(out: Floats, rows: Floats, population: Population, room: Room, dims: Any) -> None:
+    for n in range(len(out)):
+        find_sites(room.user, row_of(rows, n), population, room, dims)
+        for d in range(count_of(dims)):
+            out[n, 0, d], out[n, 1, d] = room.sites[PULL, d], room.sites[STRENGTH, d]
+
+
+def sites_of(users: UserStatistics, population: Population) -> Floats:
+    """Return what two levels make of each user's rounds, (users, 2, D); of no meaning where there is one level.
+
+    Between two fits of a prior the simulator keeps to the sites that it found at the first.
+    """
+    out = np.empty((len(users.rows), 2, users.objectives))
+    _find_all_sites(out, users.rows[:, :, None], population, room_for(users.objectives), dimensions(users.objectives))
+    return out
 
 
 def empty_population(
@@ -238,11 +439,17 @@ def empty_population(
 
 
 def population_of(
-    users: UserStatistics, *, bias: bool = False, elasticity: float | None = None, ridge: float = 1.0
+    users: UserStatistics,
+    *,
+    bias: bool = False,
+    elasticity: float | None = None,
+    levels: bool = False,
+    ridge: float = 1.0,
 ) -> Population:
     """Return the prior that these users' sums say a user has who is new.
 
-    bias: whether users have one of their own. elasticity: φ of the weights, by default fitted.
+    bias: whether users have one of their own. elasticity: φ of the weights, by default fitted. levels: whether entries
+    may be of two levels.
 
     >>> users = UserStatistics.zeros(users=2, objectives=2)
     >>> users.observe([0, 0, 1, 1], [[1, 0], [0, 1], [1, 0], [0, 1]], overall=[0.9, 0.3, 0.7, 0.1])
@@ -254,5 +461,6 @@ def population_of(
     population = empty_population(users.objectives, ridge=ridge)
     fitted = -1.0 if elasticity is None else float(elasticity)
     room, dims = room_for(users.objectives), dimensions(users.objectives)
-    fit_population(population, users.rows[:, :, None], 0, len(users.rows), bias, fitted, room, dims)
+    sites = np.empty((len(users.rows), 2 * users.objectives, 1))
+    fit_population(population, users.rows[:, :, None], sites, 0, len(users.rows), bias, fitted, levels, room, dims)
     return population

@@ -13,10 +13,18 @@ from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_
 from pamo.rows import PLAIN as PLAIN_ROW
 from pamo.rows import pair, weighted_at
 
-NOISE, PRIOR_ROUNDS, RIDGE, BIAS_RIDGE, BIAS_MEAN, PLAIN, PAPER, COUNT = range(8)
-"""Places in `Population.numbers`."""
-NUMBERS = 8
+NOISE, PRIOR_ROUNDS, RIDGE, BIAS_RIDGE, BIAS_MEAN, PLAIN, PAPER, COUNT, SUM_RIDGE, SHARE, LEVELS = range(11)
+"""Places in `Population.numbers`; from LEVELS on the two levels, and then their variances."""
+NUMBERS = 15
 """How many they are."""
+
+MEAN_OF, RIDGE_OF, PULL, STRENGTH = range(4)
+"""Lines of `Room.sites`: the mean and the ridge of each entry of c, and what an entry's site adds to the mean times the
+precision, and to the precision."""
+SWEEPS = 5
+"""Of expectation propagation, from where nothing was seen, so that the sites are a function of the user's row."""
+STEP = 0.7
+"""Of what a sweep finds, how much is taken: two entries that explain the same would otherwise take turns."""
 
 LEAST = 1e-12
 _SWEEPS = 1000
@@ -26,7 +34,8 @@ class Population(NamedTuple):
     """What is known of users in general.
 
     mean: m, (D,). numbers: σ², the rounds that it counts for, λ = σ²/τ², the same for the bias (below 0 for none),
-    the bias's mean, the weights of the moments with w = 1 and with w = 1/‖r‖², and the rounds that it was fitted to.
+    the bias's mean, the weights of the moments with w = 1 and with w = 1/‖r‖², the rounds that it was fitted to, κ,
+    by which the sum of the entries is held beyond λ, and the two levels: π₁ (0 where there is one), ℓ₁, ℓ₂, s₁, s₂.
     """
 
     mean: Floats
@@ -34,19 +43,24 @@ class Population(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where estimates are worked out: R with V⁻¹ = RᵀR, some vectors, a matrix, and one user's numbers."""
+    """Where estimates are worked out: R with V⁻¹ = RᵀR, some vectors, a matrix, one user's numbers, and one's sites."""
 
     root: Floats
     lines: Floats
     curve: Floats
     user: Floats
+    sites: Floats
+    moments: Floats
+    """(2, 3), by level: how many entries are at it, their sum, and the sum of their squares."""
 
 
 @kernel
 def room_for(objectives: int) -> Room:
     """Return room to work in."""
     square = (objectives, objectives)
-    return Room(np.zeros(square), np.zeros((4, objectives)), np.zeros(square), np.zeros(user_numbers(objectives)))
+    lines = (4, objectives)
+    numbers = np.zeros(user_numbers(objectives))
+    return Room(np.zeros(square), np.zeros(lines), np.zeros(square), numbers, np.zeros(lines), np.zeros((2, 3)))
 
 
 @kernel
@@ -96,17 +110,27 @@ def _moment(row: Floats, population: Population, i: int, j: int, dims: Any) -> f
 
 
 @inlined
+def hold_alike(population: Population, room: Room, dims: Any) -> None:
+    """Write the prior of an entry of c that everybody shares: the mean m and the ridge λ."""
+    for d in range(count_of(dims)):
+        room.sites[MEAN_OF, d], room.sites[RIDGE_OF, d] = population.mean[d], population.numbers[RIDGE]
+
+
+@inlined
 def solve_user(user: Floats, row: Floats, population: Population, non_negative: bool, room: Room, dims: Any) -> float:
     """Write ĉ, and into `room.root` R with V⁻¹ = RᵀR (on and below the diagonal), from a user's row.
 
-    V = λI + Σŵ·r·rᵀ, a bias of the user's own, where there is one, being integrated out. ĉ = V⁻¹(λm + Σŵ·g·r).
-    Returns the squares left over, the least of Σŵ(g − c·r)² + λ‖c − m‖².
+    V = Λ + κ11ᵀ + Σŵ·r·rᵀ, a bias of the user's own, where there is one, being integrated out; Λ is diagonal, and it
+    and the mean m are what `room.sites` holds. ĉ = V⁻¹(Λm + κ(1·m̄)1 + Σŵ·g·r), m̄ the population's mean. Returns the
+    squares left over, the least of Σŵ(g − c·r)² + ‖c − m‖² in Λ + κ(1·(c − m̄))².
     """
-    objectives, root, lines = count_of(dims), room.root, room.lines
+    objectives, root, lines, sites = count_of(dims), room.root, room.lines, room.sites
     last = objectives + 1
-    numbers, mean = population.numbers, population.mean
-    ridge = numbers[RIDGE]
-    squares = _moment(row, population, last, last, dims)
+    numbers, total = population.numbers, 0.0
+    held = numbers[SUM_RIDGE]
+    for d in range(objectives):
+        total += population.mean[d]
+    squares = _moment(row, population, last, last, dims) + held * total * total
     share, target = 0.0, 0.0
     if numbers[BIAS_RIDGE] >= 0.0:
         pull = numbers[BIAS_RIDGE] * numbers[BIAS_MEAN]
@@ -114,19 +138,20 @@ def solve_user(user: Floats, row: Floats, population: Population, non_negative: 
         target = _moment(row, population, last, 0, dims) + pull
         squares += pull * numbers[BIAS_MEAN] - target * target * share
     for d in range(objectives):
+        pull = sites[RIDGE_OF, d] * sites[MEAN_OF, d]
         lines[1, d] = _moment(row, population, d + 1, 0, dims)
-        lines[2, d] = _moment(row, population, last, d + 1, dims) + ridge * mean[d] - lines[1, d] * target * share
-        squares += ridge * mean[d] * mean[d]
+        lines[2, d] = _moment(row, population, last, d + 1, dims) + pull - lines[1, d] * target * share + held * total
+        squares += pull * sites[MEAN_OF, d]
     # The Cholesky factor L of V, row by row, into R's place, with 1/L on its diagonal; then L's inverse over it.
     for d in range(objectives):
         for e in range(d + 1):
-            entry = _moment(row, population, d + 1, e + 1, dims) - lines[1, d] * lines[1, e] * share
+            entry = _moment(row, population, d + 1, e + 1, dims) - lines[1, d] * lines[1, e] * share + held
             if d == e:
-                entry += ridge
+                entry += sites[RIDGE_OF, d]
             for k in range(e):
                 entry -= root[d, k] * root[e, k]
             if d == e:
-                root[d, d] = 1.0 / math.sqrt(max(entry, ridge))  # V ⪰ λI: anything less is rounding
+                root[d, d] = 1.0 / math.sqrt(max(entry, sites[RIDGE_OF, d]))  # V ⪰ Λ: anything less is rounding
             else:
                 root[d, e] = entry * root[e, e]
     for e in range(objectives):
@@ -153,9 +178,117 @@ def solve_user(user: Floats, row: Floats, population: Population, non_negative: 
     return float(max(squares, 0.0))
 
 
+@kernel
+def solve_plainly(user: Floats, row: Floats, population: Population, room: Room, dims: Any) -> float:
+    """Do what `solve_user` does, by a call: compiled once for all that do not need every nanosecond."""
+    return float(solve_user(user, row, population, False, room, dims))
+
+
+@inlined
+def level_moments(numbers: Floats) -> tuple[float, float]:
+    """Return the mean and the variance of an entry of c that may be at either level."""
+    low, high, share = numbers[LEVELS], numbers[LEVELS + 1], numbers[SHARE]
+    mean = share * low + (1.0 - share) * high
+    within = share * numbers[LEVELS + 2] + (1.0 - share) * numbers[LEVELS + 3]
+    return mean, within + share * (1.0 - share) * (high - low) ** 2
+
+
+@inlined
+def cavity(user: Floats, d: int, room: Room, noise: float, least: float, dims: Any) -> tuple[float, float]:
+    """Return the mean and the precision of an entry of c by all but its own site, as `solve_user` has just left it."""
+    diagonal = 0.0
+    for k in range(d, count_of(dims)):
+        diagonal += room.root[k, d] * room.root[k, d]
+    precision = 1.0 / (noise * diagonal)
+    left = max(precision - room.sites[STRENGTH, d], least)
+    return (user[PREFERENCE + d] * precision - room.sites[PULL, d]) / left, left
+
+
+@inlined
+def low_share(numbers: Floats, mean: float, precision: float) -> tuple[float, float]:
+    """Return the chance that an entry is at the lower level, given its cavity, and the logarithm of the evidence."""
+    width = 1.0 / precision
+    one, two = numbers[LEVELS + 2] + width, numbers[LEVELS + 3] + width
+    first = math.log(numbers[SHARE]) - 0.5 * (math.log(one) + (mean - numbers[LEVELS]) ** 2 / one)
+    second = math.log(1.0 - numbers[SHARE]) - 0.5 * (math.log(two) + (mean - numbers[LEVELS + 1]) ** 2 / two)
+    most = max(first, second)
+    first, second = math.exp(first - most), math.exp(second - most)
+    return first / (first + second), most + math.log(first + second)
+
+
+@inlined
+def use_sites(room: Room, noise: float, dims: Any) -> None:
+    """Make the sites the ridge."""
+    sites = room.sites
+    for d in range(count_of(dims)):
+        sites[MEAN_OF, d], sites[RIDGE_OF, d] = sites[PULL, d] / sites[STRENGTH, d], noise * sites[STRENGTH, d]
+
+
+@kernel
+def sweep(
+    user: Floats, row: Floats, population: Population, spread: float, room: Room, moments: Floats, dims: Any
+) -> None:
+    """Move each entry's site to what the two levels make of what all else says of the entry, all at once.
+
+    spread: the variance of an entry of any user. moments: added to, by level: how many entries are at it, their sum,
+    and the sum of their squares.
+    """
+    objectives, sites, numbers = count_of(dims), room.sites, population.numbers
+    noise = numbers[NOISE]
+    use_sites(room, noise, dims)
+    solve_plainly(user, row, population, room, dims)
+    for d in range(objectives):
+        mean, precision = cavity(user, d, room, noise, 1e-9 / spread, dims)
+        share, _ = low_share(numbers, mean, precision)
+        # Of an entry at one level the variance is (1 − a)/p and the mean m + a(ℓ − m), a = 1/(1 + p·s): all that the
+        # level adds to what all else says is in a, and so in no difference of large numbers.
+        shift, less, apart = 0.0, 0.0, 0.0
+        for level in range(2):
+            chance = share if level == 0 else 1.0 - share
+            weight = 1.0 / (1.0 + precision * numbers[LEVELS + 2 + level])
+            moved = weight * (numbers[LEVELS + level] - mean)
+            apart = moved if level == 0 else apart - moved
+            shift += chance * moved
+            less += chance * weight
+            center = mean + moved
+            moments[level, 0] += chance
+            moments[level, 1] += chance * center
+            moments[level, 2] += chance * ((1.0 - weight) / precision + center * center)
+        less -= precision * share * (1.0 - share) * apart * apart
+        strength = max(precision * less / max(1.0 - less, 1e-12), 0.25 / spread)
+        pull = (mean + shift) * strength + precision * shift
+        sites[STRENGTH, d] += STEP * (strength - sites[STRENGTH, d])
+        sites[PULL, d] += STEP * (pull - sites[PULL, d])
+
+
+@inlined
+def find_sites(user: Floats, row: Floats, population: Population, room: Room, dims: Any) -> None:
+    """Write the prior of one user's entries: everybody's, or the sites that the user's row gives two levels."""
+    numbers = population.numbers
+    if numbers[SHARE] == 0.0:
+        hold_alike(population, room, dims)
+    else:
+        mean, variance = level_moments(numbers)
+        for d in range(count_of(dims)):
+            room.sites[PULL, d], room.sites[STRENGTH, d] = mean / variance, 1.0 / variance
+        if row[PLAIN_ROW] > 0.0:
+            for _ in range(SWEEPS):
+                sweep(user, row, population, variance, room, room.moments, dims)
+        use_sites(room, numbers[NOISE], dims)
+
+
 @inlined
 def read_user(user: Floats, row: Floats, population: Population, non_negative: bool, room: Room, dims: Any) -> None:
     """Write all that a kernel reads of a user whose ĉ is a ridge (`pamo.reading`), from the row and the prior."""
+    find_sites(user, row, population, room, dims)
+    read_with_sites(user, row, population, non_negative, room, dims)
+
+
+@inlined
+def read_with_sites(
+    user: Floats, row: Floats, population: Population, non_negative: bool, room: Room, dims: Any
+) -> None:
+    """Do the same with the sites as they are."""
     objectives, root = count_of(dims), room.root
     inverse, weighted, directed = inverse_at(objectives), weighted_at(objectives), 0.0
     squares = solve_user(user, row, population, non_negative, room, dims)

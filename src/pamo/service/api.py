@@ -12,6 +12,7 @@ from starlette.responses import Response
 from pamo.contract import answers
 from pamo.contract.codes import Code
 from pamo.contract.events import Outcome, outcome_of
+from pamo.contract.features import Feature
 from pamo.contract.requests import Request
 from pamo.engine import AsyncEngine, Engine, Lookout
 from pamo.errors import InputError, PamoError
@@ -203,7 +204,8 @@ async def arm(api: Api, asked: Arguments) -> Any:
 
 async def add_arm(api: Api, asked: Arguments) -> Any:
     """Offer an arm from now on, or rename it."""
-    await api.live.add_arm(asked.ids[0], None if asked.body is None else asked.body.name)
+    body: schemas.ArmBody = asked.body or schemas.ArmBody()
+    await api.live.add_arm(asked.ids[0], body.name, body.features)
     return await arm(api, asked)
 
 
@@ -212,9 +214,16 @@ async def add_arms(api: Api, asked: Arguments) -> Any:
     several: list[schemas.BatchArm] = asked.body.arms
     _check_batch(api, several, "arms")
     names = {one.id: one.name for one in several}  # of an arm that is there twice the later counts, as by two requests
-    await api.live.add_arms(names)
+    features = {one.id: one.features for one in several if one.features is not None}
+    await api.live.add_arms(names, features)
     found = await api.aside(api.engine.arms)
     return answers.ArmList([one for one in found if one.id in names])
+
+
+async def declare_features(api: Api, asked: Arguments) -> Any:
+    """Let arms have more features."""
+    await api.live.declare_features([Feature(one.name, one.kind) for one in asked.body.features])
+    return answers.Features(api.engine.features)
 
 
 async def retire_arm(api: Api, asked: Arguments) -> Any:
@@ -228,9 +237,9 @@ async def retire_arm(api: Api, asked: Arguments) -> Any:
 
 
 async def objectives(api: Api, asked: Arguments) -> Any:
-    """Return the objectives and the scale of the overall score."""
+    """Return the objectives, the scale of the overall score, and the features that arms may have."""
     setup = api.engine.store.setup
-    return answers.Objectives(setup.objectives, setup.overall)
+    return answers.Objectives(setup.objectives, setup.overall, api.engine.features)
 
 
 async def statistics(api: Api, asked: Arguments) -> Any:

@@ -7,6 +7,7 @@ import functools
 import ipaddress
 import logging
 import resource
+import typing
 from collections import Counter
 from typing import Any
 
@@ -32,6 +33,16 @@ SAY_EVERY = 10.0
 """Seconds between two lines of the log about being full."""
 
 
+class Guest(typing.Protocol):
+    """A connection that the doors are kept for."""
+
+    loop: asyncio.AbstractEventLoop
+    client: tuple[str, int] | None
+
+    def look(self, now: float) -> None:
+        """Hang up if it has been the other side's turn for too long."""
+
+
 class Doors:
     """Counts the connections, and goes round to see which of them have kept the service waiting for too long."""
 
@@ -39,12 +50,12 @@ class Doors:
         self.patience, self.idle = settings.timeout_seconds, settings.idle_seconds
         self.largest_body = settings.max_body_bytes
         self._most, self._most_of_one = _room(settings.max_connections), settings.max_connections_per_address
-        self._inside: dict[Protocol, str] = {}
+        self._inside: dict[Guest, str] = {}
         self._of_one: Counter[str] = Counter()
         self._turned_away, self._said_at = 0, float("-inf")
         self._pause = min(1.0, self.patience / 5, self.idle / 5)
 
-    def enter(self, one: Protocol) -> bool:
+    def enter(self, one: Guest) -> bool:
         """Count a connection; tell whether there is room for it."""
         home = "" if one.client is None else _home(one.client[0])
         if not self._inside:
@@ -66,7 +77,7 @@ class Doors:
             self._turned_away = 0
         return False
 
-    def leave(self, one: Protocol) -> None:
+    def leave(self, one: Guest) -> None:
         """Count a connection no longer."""
         home = self._inside.pop(one, None)
         if home is not None:
@@ -74,7 +85,7 @@ class Doors:
             if not self._of_one[home]:
                 del self._of_one[home]
 
-    def _go_round(self, loop: asyncio.AbstractEventLoop, left: list[Protocol]) -> None:
+    def _go_round(self, loop: asyncio.AbstractEventLoop, left: list[Guest]) -> None:
         """Look at some, so that requests are not held up by a thousand that are to be hung up on at once."""
         now, left = loop.time(), left or list(self._inside)
         for one in left[-AT_ONCE:]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, replace
 from typing import Any
 
+from pamo.contract.features import feature, features, written
 from pamo.contract.objectives import objective
 from pamo.errors import InputError
 from pamo.policies import parse
@@ -73,15 +74,18 @@ def whole(low: int = 0, high: int = _LARGEST) -> ValueKind:
     return ValueKind(f"a whole number {span}", "N", take, int)
 
 
-def number(*, above: bool = False) -> ValueKind:
-    """Return the kind of a finite number, from 0 on or above it."""
+def number(*, above: bool = False, most: float | None = None) -> ValueKind:
+    """Return the kind of a finite number, from 0 on or above it, and up to `most`."""
 
     def take(value: Any) -> float:
         if type(value) not in (int, float) or not math.isfinite(value) or value < 0 or (above and value == 0):
             raise ValueError
+        if most is not None and value > most:
+            raise ValueError
         return float(value)
 
-    return ValueKind(f"a number {'above 0' if above else 'of at least 0'}", "X", take, float)
+    span = f"from 0 to {most:g}" if most is not None else "above 0" if above else "of at least 0"
+    return ValueKind(f"a number {span}", "X", take, float)
 
 
 def several(
@@ -180,6 +184,11 @@ OBJECTIVES = several(
     "a list of objectives, each such as 'taste' or 'price: 0..500, lower is better'",
     objective_text,
     between=_BETWEEN_OBJECTIVES,
+)
+FEATURES = several(
+    "a list of features, each such as 'stars: number', 'pool: yes or no' or 'style: word'",
+    lambda given: written(feature(given)),
+    features,
 )
 ARMS = several("a list of arms, each an id or ID=NAME", _arm, _check_arms)
 KEYS = replace(

@@ -22,7 +22,13 @@ class DecisionBody(Struct, forbid_unknown_fields=True):
     """Ask for an arm for a user. Only `user` is required; without `arms` all active ones are on offer."""
 
     user: Annotated[Id, Meta(description="Whom to choose for; new users need no registration.")]
-    arms: Annotated[list[Id] | None, Meta(description="The offer: ids of active arms, each once.")] = None
+    arms: Annotated[
+        list[Id] | dict[str, Numbers | None] | None,
+        Meta(
+            description="The offer: ids of active arms, each once; or by id the scores by objective that are known "
+            "beforehand, such as tonight's price."
+        ),
+    ] = None
     k: Annotated[int, Meta(ge=1, le=MOST_ARMS, description="How many arms to rank.")] = 1
     preference: Annotated[Numbers | None, Meta(description="The user's weights, where they are known.")] = None
 
@@ -61,9 +67,13 @@ class FeedbackBatch(Struct, forbid_unknown_fields=True):
 
 
 class ArmBody(Struct, forbid_unknown_fields=True):
-    """An arm to offer. name: for display; the id, or the name it had, if it is left out."""
+    """An arm to offer. name: for display; the id, or the name it had, if it is left out. features: new or changed."""
 
     name: Id | None = None
+    features: Annotated[
+        dict[str, Any] | None,
+        Meta(description="What is known of it: numbers, yes or no, words, of the features that are declared."),
+    ] = None
 
 
 class BatchArm(ArmBody, forbid_unknown_fields=True, kw_only=True):
@@ -76,6 +86,19 @@ class ArmBatch(Struct, forbid_unknown_fields=True):
     """Arms to offer; nothing is recorded if one of them is wrong."""
 
     arms: list[BatchArm]
+
+
+class DeclaredFeature(Struct, forbid_unknown_fields=True):
+    """What may be known of an arm beforehand."""
+
+    name: Id
+    kind: Literal["number", "yes or no", "word"] = "number"
+
+
+class FeaturesBody(Struct, forbid_unknown_fields=True):
+    """Features that arms may have from now on."""
+
+    features: list[DeclaredFeature]
 
 
 class RankingBody(Struct, forbid_unknown_fields=True):

@@ -20,6 +20,7 @@ from pamo.errors import InputError, PamoError
 from pamo.service.app import PLAIN, Edition, create_app
 from pamo.service.connections import protocol_for
 from pamo.service.dashboard.pages import VIEWS
+from pamo.service.handshakes import count_handshakes
 from pamo.service.operations import OPERATIONS
 from pamo.service.settings import FILE, Settings
 from pamo.store import Store, open_store
@@ -38,9 +39,12 @@ def open_engine(settings: Settings) -> Engine:
         engine = Engine(
             policy=settings.policy,
             store=store,
+            features=settings.features,
             seed=settings.seed,
             accept_new_arms=settings.accept_new_arms,
             max_new_arms=settings.max_new_arms,
+            explore_at_most=settings.explore_at_most,
+            explore_within=settings.explore_within,
         )
         known = {arm.id: arm for arm in engine.arms()}
         for arm, name in settings.named_arms.items():
@@ -154,6 +158,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        count_handshakes(self.config)
         await super().startup(sockets)
         if self.started and sockets:
             host, port = sockets[0].getsockname()[:2]

@@ -17,6 +17,7 @@ from pamo.service.keys import Key
 from pamo.service.options import (
     ADDRESS,
     ARMS,
+    FEATURES,
     KEYS,
     OBJECTIVES,
     POLICY,
@@ -73,6 +74,14 @@ class Settings:
         "The scale of the overall score that users give, beside objectives; 0..1 if not set.",
         "1..5",
     )
+    features: tuple[str, ...] = option(
+        (),
+        FEATURES,
+        "engine",
+        "What may be known of arms before anything is seen of them: each a number, a yes or no, or a word. More can be "
+        "declared while it runs.",
+        ("stars: number", "pool: yes or no", "style: word"),
+    )
     arms: tuple[str, ...] = option(
         (),
         ARMS,
@@ -88,6 +97,20 @@ class Settings:
     )
     accept_new_arms: bool = option(
         False, YES_OR_NO, "engine", "Whether an unknown arm in a request is added rather than refused."
+    )
+    explore_at_most: float = option(
+        1.0,
+        number(most=1.0),
+        "engine",
+        "The share of decisions that may explore: choose another arm than the best known.",
+    )
+    explore_within: float | None = option(
+        None,
+        number(),
+        "engine",
+        "How much worse than the best known an explored arm may look, as a share of what that one is worth; any if not "
+        "set.",
+        0.2,
     )
     seed: int | None = option(
         None,

@@ -25,6 +25,7 @@ from pamo.priors import PAPER, PLAIN, RIDGE
 from pamo.progress import Bar, Progress, scaled, unseen
 from pamo.simulation.learning import Spread, TrialPlan
 from pamo.simulation.loop import ABREAST, Records, Watched, abreast, filled, shapes_of_desk, trial_loop, zeros
+from pamo.simulation.plain import Plain, PlainPolicy, play_plainly
 from pamo.simulation.result import PolicyResult, Result
 from pamo.simulation.rounds import choosing, drawing
 
@@ -195,6 +196,11 @@ class _Ready:
         environment, plan = self.environment, self.plan
         workers = _threads(threads, trials)
         records = _records(trials, len(marks), environment)
+        if isinstance(self.policy, Plain):
+            if device != "cpu":
+                raise InputError(f"expected the device 'cpu' for a policy in plain Python, got {device!r}")
+            given = {"rounds": plan.rounds, "seed": seed, "first_trial": first_trial, "marks": marks}
+            return records, play_plainly(self.policy, environment, **given, records=records, progress=progress)
         choose, draw = choosing(type(self.policy).kernel), drawing(type(environment).draw)
         if device == "cuda":
             seconds = _cuda().play(
@@ -313,6 +319,8 @@ def spread_for(policy: Policy, objectives: int, *, observed: bool = False) -> Sp
         bias=estimate.bias,
         elasticity=-1.0 if estimate.elasticity is None else float(estimate.elasticity),
         non_negative=estimate.non_negative,
+        levels=estimate.levels,
+        arms=policy.reads_spread,
     )
 
 
@@ -334,7 +342,7 @@ def _records(trials: int, marks: int, environment: Environment) -> Records:
     )
 
 
-def _policies(given: Iterable[str | Policy]) -> list[Policy]:
+def _policies(given: Iterable[str | Policy | PlainPolicy]) -> list[Policy]:
     if isinstance(given, str | Policy):
         given = [given]
     several: list[Policy] = []
@@ -344,8 +352,12 @@ def _policies(given: Iterable[str | Policy]) -> list[Policy]:
         elif isinstance(policy, Policy):
             check_kernel(policy)
             several.append(policy)
+        elif isinstance(policy, PlainPolicy):
+            several.append(Plain(plain=policy))
         else:
-            raise InputError(f"expected policies as ids or as Policy objects, got {policy!r}")
+            raise InputError(
+                f"expected policies as ids, as Policy objects, or as objects that choose and learn, got {policy!r}"
+            )
     if not several:
         raise InputError("expected at least one policy, got none")
     return several

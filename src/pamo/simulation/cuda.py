@@ -154,10 +154,10 @@ def _compiled(
     shapes = shapes_of_desk(plan, spread, objectives, trials=1, lanes=1)
     dims = dimensions(objectives)
     means, truth, gaps, pareto, arms, sums, common, of_users, rewards, statements = shapes[:10]
-    room, of_room, streams, scores, scratch, reward, stated, assigned, by_user = shapes[10:19]
-    regret, totals = shapes[21:]
-    read, rows, told_stated, told, here, priors = of_users
-    root, lines, curve, user = of_room
+    room, of_room, fitting, streams, scores, scratch, reward, stated, assigned, by_user = shapes[10:20]
+    regret, totals = shapes[22:]
+    read, rows, told_stated, told, sites, here, priors = of_users
+    root, lines, curve, user, own_sites, moments = of_room
 
     @cuda.jit  # type: ignore[untyped-decorator]
     def play_trial(arguments: Any) -> None:
@@ -179,6 +179,7 @@ def _compiled(
                 given.users.rows[k] if users_away else cuda.local.array(rows, real),
                 given.users.stated[k] if users_away else cuda.local.array(told_stated, real),
                 given.users.told[k] if users_away else cuda.local.array(told, real),
+                given.users.sites[k] if users_away else cuda.local.array(sites, real),
                 given.users.here[k] if users_away else cuda.local.array(here, real),
                 given.users.priors[k] if users_away else cuda.local.array(priors, real),
             ),
@@ -190,7 +191,10 @@ def _compiled(
                 cuda.local.array(lines, real),
                 cuda.local.array(curve, real),
                 cuda.local.array(user, real),
+                cuda.local.array(own_sites, real),
+                cuda.local.array(moments, real),
             ),
+            cuda.local.array(fitting, real),
             cuda.local.array(streams, np.uint64),
             given.scores[k] if offer_away else cuda.local.array(scores, real),
             given.scratch[k] if offer_away else cuda.local.array(scratch, real),

@@ -26,6 +26,7 @@ from pamo.priors import (
     PRIOR_ROUNDS,
     Population,
     Room,
+    fit_arms,
     fit_population,
     noise_of,
     read_user,
@@ -81,6 +82,9 @@ class Spread(NamedTuple):
     elasticity: float
     """φ, or -1 to fit it."""
     non_negative: bool
+    levels: bool
+    arms: bool
+    """Whether arms have a prior: not where somebody watches a policy that reads no spread itself."""
 
 
 class Users(NamedTuple):
@@ -94,6 +98,8 @@ class Users(NamedTuple):
     """Their rows of stated preferences, where they are read."""
     told: Floats
     """What the step of a user has to know of the prior, where the spread is read."""
+    sites: Floats
+    """Where two levels are fitted to their rows."""
     here: Floats
     """(chunks, lanes): 1 for who takes part in this round, and 0."""
     priors: Floats
@@ -107,9 +113,9 @@ PLAN_TYPE = types.NamedTuple(
     (types.int64,) * 8 + (types.boolean,) * 2 + (types.float64,) * 5,
     TrialPlan,
 )
-SPREAD_TYPE = types.NamedTuple((types.boolean, types.boolean, types.float64, types.boolean), Spread)
+SPREAD_TYPE = types.NamedTuple((types.boolean,) * 2 + (types.float64,) + (types.boolean,) * 3, Spread)
 _FLOATS_2, _FLOATS_3 = (types.Array(types.float64, axes, "C") for axes in (2, 3))
-USERS_TYPE = types.NamedTuple((_FLOATS_3,) * 4 + (_FLOATS_2,) * 2, Users)
+USERS_TYPE = types.NamedTuple((_FLOATS_3,) * 5 + (_FLOATS_2,) * 2, Users)
 
 
 def shapes_of_users(
@@ -123,6 +129,7 @@ def shapes_of_users(
         rows=(kept, user_width(objectives), lanes),
         stated=(chunks if plan.wants_stated else 1, stated_width(objectives), lanes),
         told=(kept, 4, lanes),
+        sites=(kept, 2 * objectives, lanes),
         here=(chunks, lanes),
         priors=(trials, objectives + NUMBERS),
     )
@@ -287,7 +294,34 @@ def learn_priors(users: Users, trials: int, plan: TrialPlan, spread: Spread, roo
     """Fit each trial's prior to its users' rows, and every user's estimate to the prior."""
     for trial in range(trials):
         prior, first = _prior(users, trial, dims), trial * plan.users
-        fit_population(prior, users.rows, first, plan.users, spread.bias, spread.elasticity, room, dims)
+        fit_population(
+            prior,
+            users.rows,
+            users.sites,
+            first,
+            plan.users,
+            spread.bias,
+            spread.elasticity,
+            spread.levels,
+            room,
+            dims,
+        )
         for n in range(first, first + plan.users):
             _read(users, n, prior, spread, room, dims)
             _tell(users, n, prior)
+
+
+@kernel
+def learn_newcomers(users: Users, trials: int, plan: TrialPlan, spread: Spread, room: Room, dims: Any) -> None:
+    """Work out anew what each trial's newcomers are like: by two levels that depends on their rounds, not on steps."""
+    for trial in range(trials):
+        prior, first = _prior(users, trial, dims), trial * plan.users
+        for n in range(first + plan.users - plan.newcomers, first + plan.users):
+            _read(users, n, prior, spread, room, dims)
+
+
+@kernel
+def learn_arms(arms: Floats, common: Floats, trials: int, blocks: int, room: Floats, dims: Any) -> None:
+    """Fit the prior of each trial's arms to what was seen of them."""
+    for trial in range(trials):
+        fit_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], None, room, dims)

@@ -22,7 +22,7 @@ from pamo.environments.base import instance_signature
 from pamo.environments.protocols import ALL, assign
 from pamo.pareto import shortfall
 from pamo.policies.base import scratch_for
-from pamo.priors import Room
+from pamo.priors import Room, start_arms
 from pamo.reading import (
     PREFERENCE,
     PULLS,
@@ -44,6 +44,8 @@ from pamo.simulation.learning import (
     arrive,
     following_fit,
     forget_users,
+    learn_arms,
+    learn_newcomers,
     learn_priors,
     learn_users,
     shapes_of_users,
@@ -89,6 +91,8 @@ class Desk(NamedTuple):
     statements: Floats
     room: Floats
     working: Room
+    fitting: Floats
+    """Room to fit the arms' prior."""
     streams: Any
     scores: Floats
     scratch: Floats
@@ -132,7 +136,8 @@ def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, t
         rewards=(chunks, objectives + 1, lanes),
         statements=(chunks, objectives, lanes),
         room=(objectives, lanes),
-        working=rooms(square, (4, objectives), square, (user_numbers(objectives),)),
+        working=rooms(square, (4, objectives), square, (user_numbers(objectives),), (4, objectives), (2, 3)),
+        fitting=(1, 2),
         streams=(trials, 4, 4),
         scores=(wide,),
         scratch=scratch_for(plan.offer_size, objectives),
@@ -266,12 +271,15 @@ def run_trials(
             clear_arms(arms[tile])
         sums.fill(0.0)
         common.fill(0.0)
+        if spread is not None:
+            for trial in range(trials if spread.arms else 0):
+                start_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], dims)
         rewards.fill(0.0)
         statements.fill(0.0)
         forget_users(users, truth, plan, spread, dims)
         regret.fill(0.0)
         totals.fill(0.0)
-        place, due = 0, 1
+        place, due, due_new = 0, 1, 1
 
         for t in range(1, plan.rounds + 1):
             present = each if t >= plan.arrival else each - plan.newcomers
@@ -352,10 +360,17 @@ def run_trials(
                 totals[trial, 0] += pareto_regret
                 totals[trial, 1] += overall
                 totals[trial, 2] += optimal
-            if spread is not None:  # noqa: SIM102  # Numba drops it for a None only as it stands
-                if spread.shared and plan.kind == RIDGE and t >= due:
+            if spread is not None:
+                shared, own = spread.shared and plan.kind == RIDGE, t - plan.arrival + 1
+                if shared and spread.levels and plan.newcomers > 0 and own >= due_new:
+                    due_new = following_fit(own)
+                    learn_newcomers(users, trials, plan, spread, desk.working, dims)
+                if t >= due:
                     due = following_fit(t)
-                    learn_priors(users, trials, plan, spread, desk.working, dims)
+                    if spread.arms:
+                        learn_arms(arms, common, trials, blocks, desk.fitting, dims)
+                    if shared:
+                        learn_priors(users, trials, plan, spread, desk.working, dims)
             if t == checkpoints[place]:
                 for trial in range(trials):
                     row = base + trial

@@ -42,6 +42,32 @@ STYLES: dict[str, Style] = {
     "prucb-kp-v": (FOREST, DASHED),
     "prts": (GREEN, "-"),
 }
+MARKERS = {
+    "prucb-hp": "o",
+    "prucb-up": "s",
+    "prucb-kp": "x",
+    "ucb-per-user": "v",
+    "greedy": "D",
+    "oful": "^",
+    "ucb": "<",
+    "moss": ">",
+    "s-ucb": "P",
+    "s-moss": "X",
+    "pareto-ucb": "*",
+    "pareto-ts": "+",
+    "prucb-hp-v": "h",
+    "prucb-up-v": "p",
+    "prucb-kp-v": "d",
+    "prts": "1",
+}
+"""A mark for each, where many lines meet: they are told apart without colour, too."""
+PRINTED = {
+    "prucb-kp": "GT (PRUCB-KP)",
+    "ucb-per-user": "UCB per user",
+    "greedy": "greedy",
+    "pareto-ucb": "Pareto-UCB",
+    "pareto-ts": "Pareto-TS",
+}
 _LABEL, _LEADER = 9.0, 14.0  # a label's size and its distance from its line, in points
 _UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 _SPARE = [
@@ -70,6 +96,16 @@ def styles_for(names: Iterable[str]) -> dict[str, Style]:
     unknown = [name for name in several if name not in STYLES]
     spare = {name: free[place % len(free)] for place, name in enumerate(unknown)}
     return {name: STYLES.get(name) or spare[name] for name in several}
+
+
+def printed(name: str) -> str:
+    """Return a policy's name as the paper prints it, with what was changed of it.
+
+    >>> printed("prucb-hp"), printed("pareto-ts"), printed("oful:epsilon=0.1"), printed("mine")
+    ('PRUCB-HP', 'Pareto-TS', 'OFUL:epsilon=0.1', 'mine')
+    """
+    base, colon, changed = name.partition(":")
+    return (PRINTED.get(base) or (base.upper() if base in STYLES else base)) + colon + changed
 
 
 def require_matplotlib() -> Any:

@@ -3,10 +3,13 @@
 from pamo.store.addresses import open_store
 from pamo.store.base import (
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     Arms,
     DecisionMade,
     Event,
+    Feature,
+    FeaturesDeclared,
     FeedbackGiven,
     Made,
     Objective,
@@ -14,16 +17,20 @@ from pamo.store.base import (
     Receipt,
     Setup,
     Store,
+    TasteChanged,
     UserErased,
 )
 from pamo.store.memory import MemoryStore
 
 __all__ = [
     "ArmAdded",
+    "ArmChanged",
     "ArmRetired",
     "Arms",
     "DecisionMade",
     "Event",
+    "Feature",
+    "FeaturesDeclared",
     "FeedbackGiven",
     "Made",
     "MemoryStore",
@@ -32,6 +39,7 @@ __all__ = [
     "Receipt",
     "Setup",
     "Store",
+    "TasteChanged",
     "UserErased",
     "open_store",
 ]

@@ -14,7 +14,8 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,19 +24,24 @@ from pamo.arrays import Floats
 from pamo.contract.events import (
     FORMAT,
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     DecisionMade,
     Event,
+    FeaturesDeclared,
     FeedbackGiven,
     Made,
     Outcome,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
+    together,
 )
+from pamo.contract.features import Feature, FeatureValue
 from pamo.contract.objectives import Objective
 from pamo.errors import InputError, StoreError
-from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 
 if TYPE_CHECKING:
     from pamo.store.rules import Checker
@@ -44,10 +50,13 @@ __all__ = [
     "EXPIRES_AFTER",
     "FORMAT",
     "ArmAdded",
+    "ArmChanged",
     "ArmRetired",
     "Arms",
     "DecisionMade",
     "Event",
+    "Feature",
+    "FeaturesDeclared",
     "FeedbackGiven",
     "Made",
     "Objective",
@@ -55,6 +64,7 @@ __all__ = [
     "Receipt",
     "Setup",
     "Store",
+    "TasteChanged",
     "UserErased",
 ]
 
@@ -64,7 +74,7 @@ EXPIRES_AFTER = 30 * 24 * 3600.0
 
 @dataclass(slots=True, frozen=True)
 class Arms:
-    """The arms, a row each: ids, names for display, whether they are active, and their sums.
+    """The arms, a row each: ids, names for display, whether they are active, their sums, and their features.
 
     rows: from id to row. version: another number whenever an arm was added, renamed, revived or retired. The sums may
     be the store's own, which change as feedback comes in: read them while holding the store's `lock`, or copy them.
@@ -76,10 +86,21 @@ class Arms:
     rows: Mapping[str, int]
     statistics: ArmStatistics
     version: int = field(compare=False, default=0)
+    features: tuple[Mapping[str, FeatureValue], ...] = ()
 
 
-ArmState = tuple[str, bool]
-"""An arm's name, and whether it is active."""
+class ArmState(NamedTuple):
+    """An arm's name, whether it is active, and its features, which nobody changes in place."""
+
+    name: str
+    active: bool
+    features: Mapping[str, FeatureValue] = MappingProxyType({})
+
+    def after(self, event: ArmAdded) -> ArmState:
+        """Return how the arm stands once it is added so."""
+        changed: dict[str, Any] = {**self.features, **(event.features or {})}
+        return ArmState(event.name, True, {name: value for name, value in changed.items() if value is not None})
+
 
 _versions = itertools.count(1)
 
@@ -101,6 +122,7 @@ class Store(ABC):
 
     setup: Setup
     _checker: Checker
+    _expires_after: float = EXPIRES_AFTER
     remote = False
     """Whether reading sums may wait for a network."""
     lock: threading.RLock
@@ -129,6 +151,11 @@ class Store(ABC):
         event that cannot be recorded whatever the journal holds is an `InputError` at once, and nothing is handed in.
         """
 
+    @property
+    @abstractmethod
+    def features(self) -> Mapping[str, Feature]:
+        """The features that arms may have, by name."""
+
     def check(self, event: Event) -> None:
         """Raise `InputError` for an event that could not be recorded whatever the journal holds."""
         self._checker.check(event)
@@ -146,6 +173,10 @@ class Store(ABC):
             yield sequence, event, ""
 
     @abstractmethod
+    def tail(self, count: int) -> list[Event]:
+        """Return the last so many events of the journal, in order; one that is damaged may be left out."""
+
+    @abstractmethod
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield the decisions for a user and their feedback, in order."""
 
@@ -158,8 +189,16 @@ class Store(ABC):
         """Return the decision that was made under a key, or None if there is none."""
 
     @abstractmethod
+    def parts(self, decision_id: str) -> tuple[FeedbackGiven, ...]:
+        """Return the parts of the feedback to a decision, in the order in which they came."""
+
     def feedback(self, decision_id: str) -> FeedbackGiven | None:
-        """Return the feedback to a decision, or None if there is none yet."""
+        """Return the feedback to a decision, for the arm that was rated first, or None if there is none yet."""
+        return next(iter(together(self.parts(decision_id)).values()), None)
+
+    def awaits(self, decision: DecisionMade, now: float) -> bool:
+        """Tell whether a decision still takes feedback."""
+        return now <= decision.at + self._expires_after
 
     @abstractmethod
     def arms(self) -> Arms:
@@ -172,6 +211,10 @@ class Store(ABC):
         The numbers are laid out as `pamo.rows` says; the second array holds the stated preferences. This is
         for who has only microseconds to decide; `users` is the same, unpacked.
         """
+
+    @abstractmethod
+    def user_pairs(self, ids: Sequence[str]) -> Pairs:
+        """Return the sums of these users' pairs, in this order; each arm by its row in `arms`."""
 
     @abstractmethod
     def user_ids(self) -> Iterator[str]:
@@ -240,10 +283,15 @@ class Store(ABC):
         made: dict[str, Made] = {}
         for sequence, event in self.history(user):
             if isinstance(event, DecisionMade) and (before is None or sequence < before):
-                made[event.id] = Made(sequence, event, None)
+                made[event.id] = Made(sequence, event)
             elif isinstance(event, FeedbackGiven) and event.decision in made:
-                made[event.decision] = made[event.decision]._replace(feedback=event)
+                one = made[event.decision]
+                made[event.decision] = one._replace(parts=(*one.parts, event))
         return list(reversed(made.values()))[:limit]
+
+    def changes_of(self, user: str) -> list[float]:
+        """Return when a user's taste was found to have changed, in order."""
+        return [event.at for _, event in self.history(user) if isinstance(event, TasteChanged)]
 
     def append(self, event: Event) -> Receipt:
         """Record one event, and return once it is durable."""

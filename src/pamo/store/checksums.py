@@ -40,6 +40,29 @@ class Chain:
     def __init__(self, link: int = 0) -> None:
         self.link = link
 
+    def holds(self, rows: Sequence[Stored]) -> bool:
+        """Tell whether the next rows are all what was recorded, and follow each other; `wrong` says which is not.
+
+        Links are followed from the first to the last in one go: one between them that is wrong is wrong for its
+        checksum as well, which begins with it.
+        """
+        sequences, kinds, decisions, users, keys, bodies, links, sums = zip(*rows, strict=True)
+        named = zip(sequences, kinds, decisions, strict=True)
+        whole = zip(kinds, decisions, users, keys, bodies, strict=True)
+        try:
+            last = crc32(
+                "".join([f"{sequence}\x1f{kind}\x1f{decision}" for sequence, kind, decision in named]).encode(),
+                self.link,
+            )
+            texts = [f"{kind}\x1f{decision}\x1f{user}\x1f{key}\x1f{body}" for kind, decision, user, key, body in whole]
+            found = tuple(map(crc32, map(str.encode, texts), links))
+        except (TypeError, OverflowError):  # what is damaged may be of any type
+            return False
+        if found != sums or last != links[-1]:
+            return False
+        self.link = last
+        return True
+
     def wrong(self, row: Stored) -> str:
         """Say what is wrong with the next row, "" where nothing is."""
         sequence, kind, decision, user, key, body, kept, summed = row

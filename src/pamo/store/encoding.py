@@ -10,7 +10,18 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pamo.errors import StoreError, missing_extra
-from pamo.store.base import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Setup, UserErased
+from pamo.store.base import (
+    ArmAdded,
+    ArmChanged,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    FeaturesDeclared,
+    FeedbackGiven,
+    Setup,
+    TasteChanged,
+    UserErased,
+)
 
 try:
     import msgspec
@@ -18,8 +29,12 @@ try:
 except ImportError:
     raise missing_extra("a store on disk", "msgspec", "sqlite,postgres") from None
 
-SETUP, ARM_ADDED, ARM_RETIRED = "setup", "arm added", "arm retired"
+SETUP, FEATURES_DECLARED, ARM_ADDED, ARM_RETIRED = "setup", "features declared", "arm added", "arm retired"
 DECISION, FEEDBACK, USER_ERASED = "decision", "feedback", "user erased"
+TASTE_CHANGED, ARM_CHANGED = "taste changed", "arm changed"
+PART = "part"
+"""What feedbacks after the first to a decision are called. As rows they are `feedback 2` and so on: each kind of event
+is there once for a decision, which keeps two workers from recording the same."""
 
 
 class Row(NamedTuple):
@@ -44,6 +59,7 @@ class _Decision(msgspec.Struct, omit_defaults=True):
     k: int = 1
     preference: Mapping[str, float] | None = None
     explanation: dict[str, Any] | None = None
+    given: Mapping[str, Mapping[str, float]] | None = None
 
 
 class _Feedback(msgspec.Struct, omit_defaults=True):
@@ -52,20 +68,35 @@ class _Feedback(msgspec.Struct, omit_defaults=True):
     overall: float | None = None
     preference: Mapping[str, float] | None = None
     arm: str | None = None
+    before: Mapping[str, float] | None = None
+
+
+class _Changed(msgspec.Struct, omit_defaults=True):
+    at: float
+    kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
 
 
 _encode = msgspec.json.Encoder().encode
 _decode_decision = msgspec.json.Decoder(_Decision).decode
 _decode_feedback = msgspec.json.Decoder(_Feedback).decode
-_KINDS: dict[type, str] = {Setup: SETUP, ArmAdded: ARM_ADDED, ArmRetired: ARM_RETIRED, UserErased: USER_ERASED}
+_decode_changed = msgspec.json.Decoder(_Changed).decode
+_KINDS: dict[type, str] = {
+    Setup: SETUP,
+    FeaturesDeclared: FEATURES_DECLARED,
+    ArmAdded: ARM_ADDED,
+    ArmRetired: ARM_RETIRED,
+    ArmChanged: ARM_CHANGED,
+    UserErased: USER_ERASED,
+}
 _DECODERS: dict[str, Any] = {kind: msgspec.json.Decoder(event).decode for event, kind in _KINDS.items()}
 
 
 def encode(event: Event) -> Row:
     """Return the event as a row."""
     if type(event) is FeedbackGiven:
-        feedback = _Feedback(event.rewards, event.at, event.overall, event.preference, event.arm)
-        return Row(FEEDBACK, event.decision, event.user, None, _encode(feedback).decode())
+        feedback = _Feedback(event.rewards, event.at, event.overall, event.preference, event.arm, event.before)
+        kind = FEEDBACK if event.part == 1 else f"{FEEDBACK} {event.part}"
+        return Row(kind, event.decision, event.user, None, _encode(feedback).decode())
     if type(event) is DecisionMade:
         decision = _Decision(
             event.arms,
@@ -76,22 +107,30 @@ def encode(event: Event) -> Row:
             event.k,
             event.preference,
             None if event.explanation is None else dict(event.explanation),
+            event.given,
         )
         return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
+    if isinstance(event, TasteChanged):
+        return Row(TASTE_CHANGED, event.decision, event.user, None, _encode(_Changed(event.at, event.kept)).decode())
     return Row(_KINDS[type(event)], None, None, None, _encode(event).decode())
 
 
 def decode(kind: str, decision: str | None, user: str | None, key: str | None, body: str | bytes) -> Event:
     """Return the event that a row holds."""
     try:
-        if kind == FEEDBACK:
-            return FeedbackGiven(decision or "", *astuple(_decode_feedback(body)), user)  # type: ignore[call-arg]
+        if kind.startswith(FEEDBACK):
+            *first, before = astuple(_decode_feedback(body))
+            part = 1 if kind == FEEDBACK else int(kind.removeprefix(f"{FEEDBACK} "))
+            return FeedbackGiven(decision or "", *first, user, before, part)  # type: ignore[call-arg]
         if kind == DECISION:
-            *first, explanation = astuple(_decode_decision(body))
-            return DecisionMade(decision or "", user, *first, key, explanation)  # type: ignore[call-arg]
+            *first, explanation, given = astuple(_decode_decision(body))
+            return DecisionMade(decision or "", user, *first, key, explanation, given)  # type: ignore[call-arg]
+        if kind == TASTE_CHANGED:
+            return TasteChanged(decision or "", user, *astuple(_decode_changed(body)))
         event: Event = _DECODERS[kind](body)
         return event
-    except (KeyError, TypeError, msgspec.MsgspecError) as error:  # a damaged row may hold another type
+    except (AttributeError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
+        # A damaged row may hold another type.
         raise StoreError(f"the journal holds an event that this pamo cannot read ({kind}): {error}") from None
 
 

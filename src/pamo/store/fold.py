@@ -1,28 +1,52 @@
 """The fold: from the journal's events to sums, in memory.
 
 The sums are rows of `pamo.rows`, added to by its functions; `ArmStatistics` is a view of the arms'. Stated preferences
-have rows only for those who stated any: a million users with five objectives take about half a gigabyte.
+have rows only for those who stated any, and incomplete feedback only for the pairs of user and arm that had some: a
+million users with five objectives take about half a gigabyte.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from pamo.arrays import Floats
+from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
-from pamo.rows import arm_width, observe_arm, observe_user, state, stated_width, user_width
-from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.contract.events import scores_of, with_scores
+from pamo.contract.features import FeatureValue
+from pamo.rows import (
+    PAIR_COUNT,
+    ROUNDS,
+    arm_width,
+    counts_at,
+    observe_arm,
+    observe_arms,
+    observe_pair,
+    observe_user,
+    observe_users,
+    pair_width,
+    pulls_at,
+    state,
+    stated_width,
+    user_width,
+)
+from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store.base import (
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     Arms,
+    ArmState,
     DecisionMade,
     Event,
+    Feature,
+    FeaturesDeclared,
     FeedbackGiven,
     Setup,
+    TasteChanged,
     UserErased,
     new_version,
 )
@@ -34,12 +58,71 @@ CHUNK = 1 << 16
 
 
 @kernel
-def _observe(values: Floats, arms: Floats, arm: int, users: Floats, user: int) -> None:
-    """Add one feedback to its arm's row and, unless the row is negative, to its user's."""
+def _observe(values: Floats, weight: float, arms: Floats, arm: int, users: Floats, user: int) -> bool:
+    """Add one feedback to its arm's row and, unless the row is negative, to its user's; tell whether a pair has it."""
     objectives = len(values) // 2
-    observe_arm(arms[arm], values, objectives)
-    if user >= 0:
-        observe_user(users[user], values, objectives)
+    observe_arm(arms[arm], values, weight, objectives)
+    return user >= 0 and observe_user(users[user], values, weight, objectives)
+
+
+@kernel
+def _observe_user(values: Floats, users: Floats, user: int) -> bool:
+    return bool(observe_user(users[user], values, 1.0, len(values) // 2))
+
+
+ARM, NEXT, SUMS = range(3)
+"""Places in a line of `PairRows.lines`: the arm, the user's next line, and from there on the pair's row."""
+
+
+@kernel
+def _observe_pair(values: Floats, weight: float, lines: Floats, line: int) -> None:
+    observe_pair(lines[line, SUMS:], values, weight, len(values) // 2)
+
+
+@kernel
+def _find(lines: Floats, line: int, arm: int) -> int:
+    """Return the line of an arm among those that are linked from this one on, −1 where there is none."""
+    while line >= 0 and int(lines[line, ARM]) != arm:
+        line = int(lines[line, NEXT])
+    return line
+
+
+@kernel
+def _walk(lines: Floats, line: int, arms: Ints, rows: Floats) -> int:
+    """Copy the lines that are linked from this one on, as far as there is room; return how many there are.
+
+    A pair whose rounds have all been completed by later parts is not there any more.
+    """
+    count = 0
+    while line >= 0:
+        if lines[line, SUMS + PAIR_COUNT] != 0.0:
+            if count < len(arms):
+                arms[count] = int(lines[line, ARM])
+                rows[count] = lines[line, SUMS:]
+            count += 1
+        line = int(lines[line, NEXT])
+    return count
+
+
+@kernel
+def _unlink(lines: Floats, heads: Any, arm: int, free: int) -> int:
+    """Take an arm's lines out of everybody's, and link them before the free ones; return the first of those."""
+    for user in range(len(heads)):
+        before, line = -1, heads[user]
+        while line >= 0:
+            after = int(lines[line, NEXT])
+            if int(lines[line, ARM]) == arm:
+                if before < 0:
+                    heads[user] = after
+                else:
+                    lines[before, NEXT] = after
+                lines[line] = 0.0
+                lines[line, NEXT] = free
+                free = line
+            else:
+                before = line
+            line = after
+    return free
 
 
 @kernel
@@ -57,12 +140,12 @@ class Rows:
         self.count = 0
         self.chunks: list[Floats] = []
 
-    def add(self) -> int:
-        """Return the number of a new row."""
-        if self.count == len(self.chunks) * CHUNK:
+    def add(self, count: int = 1) -> int:
+        """Return the number of the first of so many new rows."""
+        self.count += count
+        while self.count > len(self.chunks) * CHUNK:
             self.chunks.append(np.zeros((CHUNK, self.width)))  # takes memory only as rows are used
-        self.count += 1
-        return self.count - 1
+        return self.count - count
 
     def extend(self, rows: Floats) -> None:
         """Add rows with these numbers in them."""
@@ -85,6 +168,72 @@ class Rows:
             yield chunk[: min(CHUNK, self.count - index * CHUNK)]
 
 
+class PairRows:
+    """Rows of pairs: those of a user are linked, so that a user who has none takes four bytes."""
+
+    def __init__(self, width: int) -> None:
+        self.lines = np.zeros((0, SUMS + width))
+        self.count = 0
+        self.heads = array("i")
+        """For each user's row the first line, −1 where there is none."""
+        self._free = ABSENT
+
+    def add(self, user: int, arm: int) -> int:
+        """Return the line of a user and an arm, which is made where there is none."""
+        line: int = _find(self.lines, self.heads[user], arm)
+        if line >= 0:
+            return line
+        if self._free >= 0:
+            line, self._free = self._free, int(self.lines[self._free, NEXT])
+        else:
+            if self.count == len(self.lines):
+                more = np.zeros((max(self.count // 2, 64), self.lines.shape[1]))
+                self.lines = np.concatenate([self.lines, more])
+            line = self.count
+            self.count += 1
+        self.lines[line, ARM], self.lines[line, NEXT] = arm, self.heads[user]
+        self.heads[user] = line
+        return line
+
+    def drop_user(self, user: int) -> None:
+        """Forget a user's rows."""
+        line = self.heads[user]
+        self.heads[user] = ABSENT
+        while line >= 0:
+            after = int(self.lines[line, NEXT])
+            self.lines[line] = 0.0
+            self.lines[line, NEXT], self._free = self._free, line
+            line = after
+
+    def drop_arm(self, arm: int) -> None:
+        """Forget everybody's row of an arm."""
+        if self.count:
+            self._free = _unlink(self.lines, np.frombuffer(self.heads, dtype=np.int32), arm, self._free)
+
+    def restore(self, count: int, users: Ints, arms: Ints, rows: Floats) -> None:
+        """Take over rows, of so many users."""
+        self.lines, self.count = np.zeros((len(rows), SUMS + rows.shape[1])), len(rows)
+        heads = np.full(count, ABSENT, dtype=np.int32)
+        self.lines[:, ARM], self.lines[:, SUMS:] = arms, rows
+        for line, user in enumerate(users.tolist()):
+            self.lines[line, NEXT], heads[user] = heads[user], line
+        self.heads = array("i", heads.tobytes())
+
+    def of(self, users: Sequence[int]) -> Pairs:
+        """Return the rows of these users, none for one that is negative."""
+        heads = [self.heads[user] if user >= 0 else ABSENT for user in users]
+        arms: Ints = np.zeros(0, dtype=np.int64)
+        rows = np.zeros((0, self.lines.shape[1] - SUMS))
+        starts = np.zeros(len(users) + 1, dtype=np.int64)
+        np.cumsum([_walk(self.lines, line, arms, rows) if line >= 0 else 0 for line in heads], out=starts[1:])
+        arms, rows = np.zeros(starts[-1], dtype=np.int64), np.zeros((starts[-1], rows.shape[1]))
+        for place, line in enumerate(heads):
+            if line >= 0:
+                part = slice(starts[place], starts[place + 1])
+                _walk(self.lines, line, arms[part], rows[part])
+        return Pairs(starts, arms, rows)
+
+
 class Fold:
     """The sums of all events up to `sequence`.
 
@@ -102,17 +251,21 @@ class Fold:
         self.sequence = 0
         self.decisions = 0
         self.feedbacks = 0
-        self.arm_states: dict[str, tuple[str, bool]] = {}
-        """From an arm's id to its name and whether it is active, in the order of the rows."""
+        self.features: dict[str, Feature] = {}
+        self.arm_states: dict[str, ArmState] = {}
+        """From an arm's id to how it stands, in the order of the rows."""
         self.arm_rows: dict[str, int] = {}
         self._arm_names: list[str] = []
         self._arm_active = bytearray()
+        self._arm_features: list[Mapping[str, FeatureValue]] = []
         self.block = np.zeros((8, arm_width(self.objectives)))
         self.user_names = Names()
         self.user_sums = Rows(user_width(self.objectives))
         self.stated_rows = array("i")
         """For each user's row the row of the preferences stated, −1 where there is none."""
         self.stated_sums = Rows(stated_width(self.objectives))
+        self.pairs = PairRows(pair_width(self.objectives))
+        self._held: dict[int, Floats] | None = None
         self._nobody = np.zeros((0, self.user_sums.width))
         self._no_sums = np.zeros((1, self.user_sums.width))
         self._no_stated = np.zeros((1, self.stated_sums.width))
@@ -126,12 +279,18 @@ class Fold:
             self.decisions += 1
         elif isinstance(event, ArmAdded):
             self._arm_row(event.arm)
-            self._set_arm(event.arm, event.name, True)
+            self._set_arm(event.arm, self.arm_states[event.arm].after(event))
         elif isinstance(event, ArmRetired):
             self._arm_row(event.arm)
-            self._set_arm(event.arm, self.arm_states[event.arm][0], False)
+            self._set_arm(event.arm, self.arm_states[event.arm]._replace(active=False))
+        elif isinstance(event, FeaturesDeclared):
+            self.features.update((one.name, one) for one in event.features)
         elif isinstance(event, UserErased) and event.user is not None:
             self.erase(event.user)
+        elif isinstance(event, TasteChanged):
+            self._change_taste(event)
+        elif isinstance(event, ArmChanged):
+            self._change_arm(event)
         self.sequence = max(self.sequence, sequence)
 
     def erase(self, user: str) -> None:
@@ -139,9 +298,11 @@ class Fold:
         row = self.user_names.find(user)
         if row == ABSENT:
             return
+        self._hold_row(row)
         self.user_names.drop(row)
         self.user_sums.chunks[row // CHUNK][row % CHUNK] = 0.0
         self.stated_rows[row] = ABSENT
+        self.pairs.drop_user(row)
 
     def arms(self) -> Arms:
         """Return the arms with a view of their sums."""
@@ -154,6 +315,7 @@ class Fold:
                 self.arm_rows.copy(),
                 ArmStatistics(rows=self.block[: len(self.arm_rows)]),
                 new_version(),
+                tuple(self._arm_features),
             )
         return self._table
 
@@ -186,48 +348,159 @@ class Fold:
         place = own & 0xFFFF
         return sums, self.stated_sums.chunks[own >> 16][place : place + 1]
 
+    def user_pairs(self, ids: Sequence[str]) -> Pairs:
+        """Return the rows of these users' pairs."""
+        return self.pairs.of([self.user_names.find(user) for user in ids])
+
     def _observe(self, event: FeedbackGiven) -> None:
-        self.feedbacks += 1
+        if event.part == 1:
+            self.feedbacks += 1
         assert event.arm is not None  # the store filled it in
         arm = self.arm_rows.get(event.arm, ABSENT)
         if arm == ABSENT:
             arm = self._arm_row(event.arm)
-        values = self.scales.values(event)
-        if event.user is None:  # erased: the arm learns, and nobody else
-            _observe(values, self.block, arm, self._nobody, ABSENT)
-            return
-        user = self.user_names.find(event.user)
-        if user == ABSENT:
-            user = self.user_names.add(event.user)
-            self.user_sums.add()
-            self.stated_rows.append(ABSENT)
-        _observe(values, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF)
-        if event.preference is not None:
+        user = ABSENT  # of one who was erased: the arm learns, and nobody else
+        if event.user is not None:
+            user = self.user_names.find(event.user)
+            if user == ABSENT:
+                user = self.user_names.add(event.user)
+                self._give_rows(1)
+        if event.before is None:
+            values = self.scales.values(event)
+            self._add(values, 1.0, arm, user)
+        else:  # all parts so far take the place of those before this one
+            self._add(self.scales.values(with_scores(event, event.before)), -1.0, arm, user)
+            values = self.scales.values(with_scores(event, {**event.before, **scores_of(event)}))
+            self._add(values, 1.0, arm, user)
+        if user >= 0 and event.preference is not None:
             stated = self.stated_rows[user]
             if stated == ABSENT:
                 stated = self.stated_rows[user] = self.stated_sums.add()
             _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF)
+
+    def observe_many(self, arms: Sequence[str], users: Sequence[str | None], scores: Floats) -> None:
+        """Add feedbacks in order, each with all its scores as they came, the overall score last, and nothing else."""
+        self.feedbacks += len(arms)
+        values, known = self.scales.normalised(scores), self.arm_rows
+        places = np.fromiter((known[arm] if arm in known else self._arm_row(arm) for arm in arms), np.int64, len(arms))
+        rows = self._rows_of(users)
+        observe_arms(self.block, places, values)
+        nothing = np.full((len(rows), self.objectives), np.nan)
+        for number in np.unique(rows[rows >= 0] // CHUNK).tolist():
+            mine = np.flatnonzero(rows // CHUNK == number)
+            chunk = self.user_sums.chunks[number]
+            observe_users(chunk, self._no_stated, rows[mine] % CHUNK, values[mine], nothing)
+
+    def _rows_of(self, users: Sequence[str | None]) -> Ints:
+        """Return the rows of users, who get one where they have none; nobody has row −1."""
+        names = ["" if user is None else user for user in users]
+        rows = self.user_names.find_many(names)
+        if new := dict.fromkeys(user for user, row in zip(users, rows.tolist(), strict=True) if row < 0 and user):
+            self.user_names.add_many(list(new))
+            self._give_rows(len(new))
+            rows = self.user_names.find_many(names)
+        rows[[user is None for user in users]] = ABSENT
+        return rows
+
+    def _give_rows(self, count: int) -> None:
+        """Give so many new users rows of zeros."""
+        self.user_sums.add(count)
+        self.stated_rows.extend([ABSENT] * count)
+        self.pairs.heads.extend([ABSENT] * count)
+
+    def _add(self, values: Floats, weight: float, arm: int, user: int) -> None:
+        """Add what was said of an arm to its row, to the user's and, where it is incomplete, to that of the pair."""
+        if user < 0:
+            _observe(values, weight, self.block, arm, self._nobody, ABSENT)
+            return
+        if self._held is not None:
+            self._hold_row(user)
+        if _observe(values, weight, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF):
+            line = self.pairs.add(user, arm)
+            _observe_pair(values, weight, self.pairs.lines, line)
+
+    def _change_taste(self, event: TasteChanged) -> None:
+        """Put the rounds that are kept in the place of all that was learned of a user; the number of rounds stays."""
+        user = ABSENT if event.user is None else self.user_names.find(event.user)
+        if user == ABSENT:
+            return
+        self._hold_row(user)
+        chunk, place = self.user_sums.chunks[user >> 16], user & 0xFFFF
+        rounds = chunk[place, ROUNDS]
+        chunk[place] = 0.0
+        self.pairs.drop_user(user)
+        for arm, rewards, overall in event.kept:
+            values = self.scales.values(FeedbackGiven(event.decision, rewards, event.at, overall))
+            if _observe_user(values, chunk, place):
+                line = self.pairs.add(user, self._arm_row(arm))
+                _observe_pair(values, 1.0, self.pairs.lines, line)
+        chunk[place, ROUNDS] = rounds
+
+    def _change_arm(self, event: ArmChanged) -> None:
+        """Put what is kept of some objectives in the place of what was learned; foretold scores are taken back.
+
+        Moments of whole rewards mix what was with what is, so that they begin anew.
+        """
+        row, objectives = self._arm_row(event.arm), self.objectives
+        sums, counts, pulls = self.block[row], counts_at(objectives), pulls_at(objectives)
+        sums[:counts] = 0.0
+        sums[pulls] = 0.0
+        for name, kept in event.kept.items():
+            place = counts + self.scales.names.index(name)
+            sums[place : place + 2 * objectives + 1 : objectives] = self.scales.sums(name, *kept)
+            sums[pulls] = max(sums[pulls], kept[0])
+        self.pairs.drop_arm(row)
+
+    def hold(self) -> None:
+        """From now on keep users' rows as they are now, whatever changes, for `as_held`."""
+        self._held = {}
+
+    def let_go(self) -> None:
+        """Keep them no longer."""
+        self._held = None
+
+    def as_held(self, rows: Floats, first: int) -> Floats:
+        """Return a copy of some of the users' rows, from row `first` on, as they were when told to hold them."""
+        copy = rows.copy()
+        for row, before in (self._held or {}).items():
+            if first <= row < first + len(rows):
+                copy[row - first] = before
+        return copy
+
+    def _hold_row(self, user: int) -> None:
+        if self._held is not None and user not in self._held:
+            self._held[user] = self.user_sums.row(user).copy()
 
     def _arm_row(self, arm: str) -> int:
         """Return an arm's row; one that was not added (yet) gets a row, and is not active."""
         row = self.arm_rows.get(arm)
         if row is None:
             row = self.arm_rows[arm] = len(self.arm_rows)
-            self._set_arm(arm, arm, False)
+            self._set_arm(arm, ArmState(arm, False))
             if row == len(self.block):
                 self.block = np.concatenate([self.block, np.zeros_like(self.block)])
         return row
 
-    def _set_arm(self, arm: str, name: str, active: bool) -> None:
-        self.arm_states[arm] = (name, active)
+    def _set_arm(self, arm: str, state: ArmState) -> None:
+        self.arm_states[arm] = state
         row = self.arm_rows[arm]
-        self._arm_names[row : row + 1] = [name]
-        self._arm_active[row : row + 1] = bytes([active])
+        self._arm_names[row : row + 1] = [state.name]
+        self._arm_active[row : row + 1] = bytes([state.active])
+        self._arm_features[row : row + 1] = [state.features]
         self._table = None
 
-    def restore_arms(self, states: Iterable[tuple[str, str, bool]], sums: Floats) -> None:
-        """Take over arms with their names and states, and their rows."""
-        for arm, name, active in states:
+    def restore_user(self, user: str, sums: Floats, stated: Floats | None) -> None:
+        """Take over a user with the rows there are."""
+        self.user_names.add(user)
+        self.user_sums.extend(sums[None])
+        self.pairs.heads.append(ABSENT)
+        self.stated_rows.append(ABSENT if stated is None else self.stated_sums.count)
+        if stated is not None:
+            self.stated_sums.extend(stated[None])
+
+    def restore_arms(self, states: Iterable[Sequence[Any]], sums: Floats) -> None:
+        """Take over arms with their names, states and features, and their rows."""
+        for arm, *known in states:
             self.arm_rows[arm] = len(self.arm_rows)
-            self._set_arm(arm, name, active)
+            self._set_arm(arm, ArmState(*known))
         self.block = np.concatenate([sums, np.zeros((max(len(sums), 8), sums.shape[1]))])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.store.base import Arms, Store
+from pamo.statistics import Pairs
+from pamo.store.base import Arms, Feature, Store
 from pamo.store.fold import Fold
 
 
@@ -15,6 +16,11 @@ class FoldedStore(Store):
     """A store whose sums are a `Fold`."""
 
     _fold: Fold
+
+    @property
+    def features(self) -> Mapping[str, Feature]:
+        """The features that arms may have."""
+        return self._fold.features
 
     def arms(self) -> Arms:
         """Return the arms, with a view of their sums."""
@@ -30,6 +36,11 @@ class FoldedStore(Store):
         """Return views of one user's sums."""
         with self.lock:
             return self._fold.user_row(user)
+
+    def user_pairs(self, ids: Sequence[str]) -> Pairs:
+        """Return the sums of users' pairs."""
+        with self.lock:
+            return self._fold.user_pairs(ids)
 
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""

@@ -7,25 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pamo.contract.codes import Code
+from pamo.contract.events import refused
 from pamo.store.base import (
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     ArmState,
     DecisionMade,
     Event,
+    Feature,
+    FeaturesDeclared,
     FeedbackGiven,
     Outcome,
     Receipt,
+    TasteChanged,
     UserErased,
 )
-from pamo.store.rules import Entry, completed, judge_arm, judge_decision, judge_feedback
+from pamo.store.rules import Entry, judge_arm, judge_change, judge_decision, judge_feedback
 from pamo.store.scales import Scales
 
 
 class Ledger:
     """Decisions by id and by key, and the arms' states.
 
-    arms: as the journal has them; they may be many, and are not copied. changed: where changes to them go.
+    arms: as the journal has them; they may be many, and are not copied. features: those that are declared. changed:
+    where changes to arms go.
     """
 
     def __init__(
@@ -33,29 +40,34 @@ class Ledger:
         scales: Scales,
         expires_after: float,
         arms: Mapping[str, ArmState],
+        features: Mapping[str, Feature],
         changed: dict[str, ArmState] | None = None,
     ) -> None:
         self.entries: dict[str, Entry] = {}
         self.keys: dict[str, Entry] = {}
-        self.arms = arms
+        self.arms, self.features = arms, features
+        self._new: dict[str, Feature] = {}
         self.changed: dict[str, ArmState] = {} if changed is None else changed
         self._scales = scales
         self._expires_after = expires_after
 
     def fill(self, events: Iterable[tuple[int, Event]]) -> None:
         """Put in decisions and feedbacks that the journal holds already, in any order."""
-        feedbacks: list[tuple[int, FeedbackGiven]] = []
+        feedbacks: list[tuple[int, FeedbackGiven | TasteChanged]] = []
         for sequence, event in events:
             if isinstance(event, DecisionMade):
                 entry = self.entries[event.id] = Entry(event, sequence)
                 if event.key is not None:
                     self.keys[event.key] = entry
-            elif isinstance(event, FeedbackGiven):
+            elif isinstance(event, FeedbackGiven | TasteChanged):
                 feedbacks.append((sequence, event))
-        for sequence, feedback in feedbacks:
+        for sequence, feedback in sorted(feedbacks, key=lambda one: getattr(one[1], "part", 0)):
             if feedback.decision in self.entries:  # a decision may be missing where damage was adopted
                 entry = self.entries[feedback.decision]
-                entry.feedback, entry.feedback_sequence = feedback, sequence
+                if isinstance(feedback, TasteChanged):
+                    entry.changed = sequence
+                else:
+                    entry.parts.append((sequence, feedback))
 
     def judge(self, events: Iterable[Event], first: int, step: int = 1) -> tuple[list[Receipt], list[Event]]:
         """Judge events in order; return the receipts, and what to write under the numbers first, first + step, …"""
@@ -75,15 +87,16 @@ class Ledger:
         """Judge an event; return its receipt and, if it is to be recorded under that sequence number, what to write."""
         if type(event) is FeedbackGiven:
             entry = self.entries.get(event.decision)
-            receipt = judge_feedback(event, entry, self._expires_after)
-            if receipt is None:
+            judged = judge_feedback(event, entry, self._expires_after)
+            if type(judged) is FeedbackGiven:
                 assert entry is not None  # otherwise it was judged unknown
-                whole = completed(event, entry.decision)
-                entry.feedback, entry.feedback_sequence = whole, sequence
-                return Receipt(Outcome.RECORDED, sequence, self._scales.learned(whole), entry.decision), whole
-            if receipt.outcome is Outcome.DUPLICATE and entry is not None and entry.feedback is not None:
-                receipt.learned = self._scales.learned(entry.feedback)
-            return receipt, None
+                entry.parts.append((sequence, judged))
+                learned = self._scales.learned(entry.whole(judged.arm or ""))
+                return Receipt(Outcome.RECORDED, sequence, learned, entry.decision), judged
+            assert isinstance(judged, Receipt)
+            if judged.outcome is Outcome.DUPLICATE and entry is not None:
+                judged.learned = self._scales.learned(entry.whole(event.arm or entry.decision.arms[0]))
+            return judged, None
         if type(event) is DecisionMade:
             same_key = self.keys.get(event.key) if event.key is not None else None
             # A mapping tells what it holds five times as fast as a method of ours.
@@ -96,15 +109,32 @@ class Ledger:
                 self.keys[event.key] = entry
             return Receipt(Outcome.RECORDED, sequence, decision=event), event
         if isinstance(event, ArmAdded | ArmRetired):
-            name, active = self.changed.get(event.arm) or self.arms.get(event.arm) or (None, False)
-            receipt = judge_arm(event, name, active)
+            state = self.changed.get(event.arm) or self.arms.get(event.arm)
+            receipt = judge_arm(event, state)
             if receipt is not None:
                 return receipt, None
-            if isinstance(event, ArmAdded):
-                self.changed[event.arm] = (event.name, True)
-            else:
-                self.changed[event.arm] = (name or event.arm, False)
+            state = state or ArmState(event.arm, False)
+            self.changed[event.arm] = (
+                state.after(event) if isinstance(event, ArmAdded) else state._replace(active=False)
+            )
             return Receipt(Outcome.RECORDED, sequence), event
+        if isinstance(event, TasteChanged):
+            entry = self.entries.get(event.decision)
+            receipt = judge_change(event, entry)
+            if receipt is not None or entry is None:
+                return receipt or Receipt(Outcome.UNKNOWN), None
+            entry.changed = sequence
+            return Receipt(Outcome.RECORDED, sequence), event
+        if isinstance(event, ArmChanged):
+            if event.arm not in self:
+                return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}"), None
+            return Receipt(Outcome.RECORDED, sequence), event
+        if isinstance(event, FeaturesDeclared):
+            new = tuple(one for one in event.features if one.name not in self.features and one.name not in self._new)
+            if not new:
+                return Receipt(Outcome.DUPLICATE), None
+            self._new.update((one.name, one) for one in new)
+            return Receipt(Outcome.RECORDED, sequence), FeaturesDeclared(new, event.at)
         return Receipt(Outcome.DUPLICATE, 1), None  # the setup, which was checked to be this journal's
 
 
@@ -117,7 +147,7 @@ def named(events: Sequence[Event]) -> tuple[list[str], list[str]]:
     """Return the decisions' ids and the keys that these events name, sorted."""
     ids, keys = set(), set()
     for event in events:
-        if isinstance(event, FeedbackGiven):
+        if isinstance(event, FeedbackGiven | TasteChanged):
             ids.add(event.decision)
         elif isinstance(event, DecisionMade):
             ids.add(event.id)
@@ -127,10 +157,10 @@ def named(events: Sequence[Event]) -> tuple[list[str], list[str]]:
 
 
 def runs(events: Sequence[Event]) -> list[list[Event]]:
-    """Split a batch so that each erasure stands alone: it changes what the events after it are judged by."""
+    """Split a batch so that what takes something back stands alone: erasures and changes, which are no sums."""
     parts: list[list[Event]] = [[]]
     for event in events:
-        if isinstance(event, UserErased):
+        if isinstance(event, UserErased | TasteChanged | ArmChanged):
             parts += [[event], []]
         else:
             parts[-1].append(event)

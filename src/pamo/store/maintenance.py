@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 
 from pamo._version import __version__
 from pamo.errors import DamagedError, InputError, StoreError, missing_extra
-from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store.addresses import begun, kind_of, shown
 from pamo.store.base import FORMAT, Event, Objective, Reader, Setup, Store
 from pamo.store.fold import Fold
@@ -130,8 +130,9 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
         differences.append(f"arms: the journal has {sorted(ours.ids)}, the store {sorted(theirs.ids)}")
     else:
         order = [theirs.rows[arm] for arm in ours.ids]
-        if fold.arm_states != {arm: (theirs.names[r], bool(theirs.active[r])) for arm, r in theirs.rows.items()}:
-            differences.append("arms: names or states are not the journal's")
+        states = {arm: (theirs.names[r], bool(theirs.active[r]), theirs.features[r]) for arm, r in theirs.rows.items()}
+        if fold.arm_states != states:
+            differences.append("arms: names, states or features are not the journal's")
         with store.lock:
             differences += _differences("arm", list(ours.ids), ours.statistics, theirs.statistics, order)
     known = set(fold.user_names)
@@ -142,9 +143,23 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
     while page := list(islice(names, PAGE)):
         order = list(range(len(page)))
         differences += _differences("user", page, fold.users(page), store.users(page), order)
+        mine, yours = (_by_name(sums.user_pairs(page), page, sums.arms().ids) for sums in (fold, store))
+        for user, arm in sorted(mine.keys() | yours.keys()):
+            one, other = mine.get((user, arm)), yours.get((user, arm))
+            if one is None or other is None or not np.allclose(one, other, TOLERANCE, TOLERANCE):
+                differences.append(f"user {user} with arm {arm}: {one} by the journal, and {other} in the store")
     if store.pending() != fold.decisions - fold.feedbacks:
         differences.append(f"pending: {fold.decisions - fold.feedbacks} by the journal, {store.pending()} by the store")
     return Report(count, len(ours.ids), len(known), tuple(differences))
+
+
+def _by_name(pairs: Pairs, users: Sequence[str], arms: Sequence[str]) -> dict[tuple[str, str], list[float]]:
+    """Return the rows of users' pairs under the names of both."""
+    return {
+        (user, arms[pairs.arms[line]]): pairs.rows[line].tolist()
+        for place, user in enumerate(users)
+        for line in range(pairs.starts[place], pairs.starts[place + 1])
+    }
 
 
 def _differences(

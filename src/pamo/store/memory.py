@@ -18,6 +18,7 @@ from pamo.store.base import (
     Outcome,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
 )
 from pamo.store.fold import Fold
@@ -26,7 +27,7 @@ from pamo.store.ledger import Ledger, nobody
 from pamo.store.rules import NOT_EMPTY, Checker, redacted
 from pamo.store.setups import plain_setup
 
-_OF_USERS = (DecisionMade, FeedbackGiven)
+_OF_USERS = (DecisionMade, FeedbackGiven, TasteChanged)
 
 
 class MemoryStore(FoldedStore):
@@ -48,7 +49,7 @@ class MemoryStore(FoldedStore):
     def __init__(self, setup: Setup, *, expires_after: float = EXPIRES_AFTER) -> None:
         self.setup = plain_setup(setup)
         self.lock = threading.RLock()
-        self._checker = Checker(self.setup)
+        self._checker = Checker(self.setup, lambda: self.features)
         self._expires_after = expires_after
         self._closed = False
         self._start()
@@ -66,7 +67,7 @@ class MemoryStore(FoldedStore):
         self._places: dict[str, list[int]] = {}  # of each user's events in the journal
         self._fold = Fold(self.setup)
         arms: dict[str, ArmState] = {}
-        self._ledger = Ledger(self._fold.scales, self._expires_after, arms, changed=arms)
+        self._ledger = Ledger(self._fold.scales, self._expires_after, arms, self._fold.features, changed=arms)
 
     def _record(self, event: Event) -> None:
         if isinstance(event, _OF_USERS) and event.user is not None:
@@ -104,14 +105,14 @@ class MemoryStore(FoldedStore):
             return nobody(event)
         for place in places:
             old = self._journal[place]
-            assert isinstance(old, DecisionMade | FeedbackGiven)
+            assert isinstance(old, _OF_USERS)
             self._journal[place] = new = redacted(old)
             if isinstance(new, DecisionMade):
                 assert isinstance(old, DecisionMade)
                 self._ledger.entries[new.id].decision = new
                 self._ledger.keys.pop(old.key or "", None)
-            else:
-                self._ledger.entries[new.decision].feedback = new
+            elif isinstance(new, FeedbackGiven):
+                self._ledger.entries[new.decision].parts[new.part - 1] = (place + 1, new)
         self._fold.erase(event.user or "")
         self._record(UserErased(None, event.at))
         return Receipt(Outcome.RECORDED, len(self._journal))
@@ -121,6 +122,11 @@ class MemoryStore(FoldedStore):
         with self.lock:
             journal = self._journal[after:]
         yield from enumerate(journal, start=after + 1)
+
+    def tail(self, count: int) -> list[Event]:
+        """Return the last events."""
+        with self.lock:
+            return self._journal[-count:]
 
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield a user's decisions and feedback."""
@@ -138,10 +144,10 @@ class MemoryStore(FoldedStore):
         entry = self._ledger.keys.get(key)
         return None if entry is None else entry.decision
 
-    def feedback(self, decision_id: str) -> FeedbackGiven | None:
-        """Return the feedback to a decision."""
+    def parts(self, decision_id: str) -> tuple[FeedbackGiven, ...]:
+        """Return the parts of the feedback to a decision."""
         entry = self._ledger.entries.get(decision_id)
-        return None if entry is None else entry.feedback
+        return () if entry is None else tuple(part for _, part in entry.parts)
 
     def trouble(self) -> str | None:
         """Return whether the store is closed."""
@@ -157,6 +163,7 @@ class MemoryStore(FoldedStore):
             for sequence, event in enumerate(self._journal, start=1):
                 fold.apply(event, sequence)
             self._fold = fold
+            self._ledger.features = fold.features
 
     def load(self, events: Iterable[tuple[int, Event]]) -> int:
         """Take over another journal."""

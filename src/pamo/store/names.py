@@ -20,14 +20,33 @@ DEAD = -1
 
 
 @kernel
-def _place(hashes: Any, table: Any) -> None:
-    """Fill an empty table with the rows of these hashes, each in the first free slot from its own on."""
+def _place(hashes: Any, first: int, table: Any) -> None:
+    """Put the rows of these hashes, from the first on, into a table: each in the first free slot from its own on."""
     mask = len(table) - 1
-    for row in range(len(hashes)):
+    for row in range(first, len(hashes)):
         slot = hashes[row] & mask
         while table[slot] >= 0:
             slot = (slot + 1) & mask
         table[slot] = row
+
+
+@kernel
+def _find(wanted: Any, lengths: Any, sought: Any, text: Any, starts: Any, hashes: Any, table: Any, rows: Any) -> None:
+    """Write the rows of names, which lie one after another in `sought`, given their hashes and lengths."""
+    mask, first = len(table) - 1, 0
+    for k in range(len(wanted)):
+        slot, rows[k] = wanted[k] & mask, ABSENT
+        while rows[k] < 0 and table[slot] >= 0:
+            row = table[slot]
+            slot = (slot + 1) & mask
+            if hashes[row] != wanted[k] or starts[row + 1] - starts[row] != lengths[k]:
+                continue
+            place = 0
+            while place < lengths[k] and text[starts[row] + place] == sought[first + place]:
+                place += 1
+            if place == lengths[k]:
+                rows[k] = row
+        first += lengths[k]
 
 
 @kernel
@@ -121,6 +140,22 @@ class Names:
             slot = (slot + 1) & self._mask
         return ABSENT
 
+    def find_many(self, names: list[str]) -> npt.NDArray[np.int64]:
+        """Return the rows of names, −1 for each that is not there."""
+        rows: npt.NDArray[np.int64] = np.empty(len(names), dtype=np.int64)
+        texts = [name.encode() for name in names]
+        _find(
+            np.fromiter(map(hash, names), np.int64, len(names)),
+            np.fromiter(map(len, texts), np.int64, len(names)),
+            np.frombuffer(b"".join(texts), dtype=np.uint8),
+            np.frombuffer(self._text, dtype=np.uint8),
+            np.frombuffer(self._starts, dtype=np.int64),
+            np.frombuffer(self._hashes, dtype=np.int64),
+            np.asarray(self._view),
+            rows,
+        )
+        return rows
+
     def add(self, name: str) -> int:
         """Give a name that is not there yet the next row."""
         row = self.rows
@@ -135,6 +170,18 @@ class Names:
                 slot = (slot + 1) & self._mask
             self._view[slot] = row
         return row
+
+    def add_many(self, names: list[str]) -> None:
+        """Give names, all different and none of them there yet, the next rows."""
+        first, texts = self.rows, [name.encode() for name in names]
+        ends = np.cumsum([len(text) for text in texts]) + len(self._text)
+        self._text += b"".join(texts)
+        self._starts.frombytes(ends.astype(np.int64).tobytes())
+        self._hashes.extend([hash(name) for name in names])
+        if 2 * self.rows > len(self._view):
+            self._make_table(_slots(self.rows))
+        else:
+            _place(np.array(self._hashes, dtype=np.int64), first, np.asarray(self._view))
 
     def drop(self, row: int) -> None:
         """Take a row's name away; the row is not given out again."""
@@ -180,7 +227,7 @@ class Names:
     def _make_table(self, slots: int) -> None:
         table: Any = np.full(slots, ABSENT, dtype=np.int32)
         self._mask = slots - 1
-        _place(np.array(self._hashes, dtype=np.int64), table)
+        _place(np.array(self._hashes, dtype=np.int64), 0, table)
         self._view = memoryview(table)  # indexing a view is three times as fast as indexing an array
 
 

@@ -22,21 +22,25 @@ import numpy as np
 from pamo.arrays import Floats
 from pamo.errors import InputError, StoreError
 from pamo.rows import LAYOUT, stated_width, user_width
+from pamo.statistics import Pairs
 from pamo.store.addresses import shown
 from pamo.store.base import (
     EXPIRES_AFTER,
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     Arms,
     ArmState,
     Event,
+    Feature,
     Outcome,
     Reader,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
 )
-from pamo.store.encoding import encode
+from pamo.store.encoding import encode, to_json
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.ledger import Ledger, named, nobody, runs
@@ -54,8 +58,8 @@ PATIENCE = 10.0
 SHARDS = 16
 """Rows that an arm's sums are spread over, so that workers do not wait for each other at a popular arm."""
 
-ARM_SUMS, USER_SUMS = f"pamo_arm_sums_{LAYOUT}", f"pamo_user_sums_{LAYOUT}"
-SUMS = r"pamo_(arm|user)_sums(_\d+)?"
+ARM_SUMS, USER_SUMS, PAIR_SUMS = (f"pamo_{of}_sums_{LAYOUT}" for of in ("arm", "user", "pair"))
+SUMS = r"pamo_(arm|user|pair)_sums(_\d+)?"
 """The names of such tables in any layout, the first of which had no number."""
 
 SCHEMA = """
@@ -89,14 +93,15 @@ $$;
 SUMS_SCHEMA = f"""
 CREATE TABLE {ARM_SUMS} (arm text, shard integer, sums float8[] NOT NULL, PRIMARY KEY (arm, shard));
 CREATE TABLE {USER_SUMS} (user_id text PRIMARY KEY, sums float8[] NOT NULL, stated float8[]);
+CREATE TABLE {PAIR_SUMS} (user_id text, arm text, sums float8[] NOT NULL, PRIMARY KEY (user_id, arm));
 """
 OTHER_SUMS = f"""
 SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)
-AND relname ~ '^{SUMS}$' AND relname NOT IN ('{ARM_SUMS}', '{USER_SUMS}')
+AND relname ~ '^{SUMS}$' AND relname NOT IN ('{ARM_SUMS}', '{USER_SUMS}', '{PAIR_SUMS}')
 """
-FORGET = f"TRUNCATE pamo_arms, pamo_counts, {ARM_SUMS}, {USER_SUMS}"
+FORGET = f"TRUNCATE pamo_arms, pamo_features, pamo_counts, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS}"
 DROP = f"""
-DROP TABLE pamo_events, pamo_arms, pamo_counts, {ARM_SUMS}, {USER_SUMS};
+DROP TABLE pamo_events, pamo_arms, pamo_features, pamo_counts, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS};
 DROP SEQUENCE pamo_workers;
 DROP FUNCTION pamo_add(float8[], float8[]);
 """
@@ -117,6 +122,11 @@ FROM unnest(%s::text[], %s::text[], %s::text[]) AS new(user_id, sums, stated)
 ON CONFLICT (user_id) DO UPDATE
 SET sums = pamo_add(old.sums, excluded.sums), stated = pamo_add(old.stated, excluded.stated)
 """
+ADD_PAIRS = f"""
+INSERT INTO {PAIR_SUMS} AS old (user_id, arm, sums)
+SELECT user_id, arm, sums::float8[] FROM unnest(%s::text[], %s::text[], %s::text[]) AS new(user_id, arm, sums)
+ON CONFLICT (user_id, arm) DO UPDATE SET sums = pamo_add(old.sums, excluded.sums)
+"""
 ADD_ARMS = f"""
 INSERT INTO {ARM_SUMS} AS old (arm, shard, sums)
 SELECT arm, %s, sums::float8[] FROM unnest(%s::text[], %s::text[]) AS new(arm, sums)
@@ -127,11 +137,22 @@ INSERT INTO pamo_counts AS old VALUES (%s, %s, %s) ON CONFLICT (shard) DO UPDATE
 SET decisions = old.decisions + excluded.decisions, feedbacks = old.feedbacks + excluded.feedbacks
 """
 SET_ARMS = """
-INSERT INTO pamo_arms (arm, name, active)
-SELECT arm, name, active FROM unnest(%s::text[], %s::text[], %s::boolean[]) WITH ORDINALITY AS new(arm, name, active, n)
-ORDER BY n ON CONFLICT (arm) DO UPDATE SET name = excluded.name, active = excluded.active
+INSERT INTO pamo_arms (arm, name, active, features)
+SELECT arm, name, active, features
+FROM unnest(%s::text[], %s::text[], %s::boolean[], %s::text[]) WITH ORDINALITY AS new(arm, name, active, features, n)
+ORDER BY n ON CONFLICT (arm) DO UPDATE
+SET name = excluded.name, active = excluded.active, features = excluded.features
 """
-ARMS = "SELECT arm, name, active FROM pamo_arms"
+ARMS = "SELECT arm, name, active, features FROM pamo_arms"
+FEATURES = "SELECT name, kind FROM pamo_features ORDER BY name"
+SET_FEATURES = """
+INSERT INTO pamo_features (name, kind) SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING
+"""
+FEATURES_SCHEMA = """
+ALTER TABLE pamo_arms ADD COLUMN IF NOT EXISTS features text NOT NULL DEFAULT '{}';
+CREATE TABLE IF NOT EXISTS pamo_features (name text PRIMARY KEY, kind text NOT NULL);
+"""
+"""What stores did not have before there were features."""
 FIND_USERS = f"""
 SELECT user_id, sums[1] FROM {USER_SUMS} WHERE starts_with(user_id, %s)
 ORDER BY sums[1] DESC, user_id COLLATE "C" LIMIT %s
@@ -162,7 +183,7 @@ class PostgresStore(SqlStore):
         self._expires_after = expires_after
         with self._closing_if_it_fails():
             self.setup = self._link.retry(lambda: self._prepare(setup))
-        self._checker = Checker(self.setup)
+        self._checker = Checker(self.setup, lambda: self.features)
         self._scales = Scales(self.setup)
         self._arms = self._arm_cache(refresh)
         self._writer = Writer(self._commit, lambda: None)
@@ -190,7 +211,13 @@ class PostgresStore(SqlStore):
                         connection.execute(DROP)
             raise
 
+    @property
+    def features(self) -> Mapping[str, Feature]:
+        """The features that arms may have."""
+        return self._features
+
     def _connect(self, link: Link) -> None:
+        self._features: Mapping[str, Feature] = {}
         self.lock = threading.RLock()
         self._closed = False
         self._link = link
@@ -221,6 +248,8 @@ class PostgresStore(SqlStore):
             first = connection.execute(self._ask.first).fetchone()
             self.setup = self._agreed(first, setup, self._link.name)
             self._shard = int(connection.execute("SELECT nextval('pamo_workers')").fetchone()[0]) % SHARDS
+            connection.execute(FEATURES_SCHEMA)
+            self._features = {name: Feature(name, kind) for name, kind in connection.execute(FEATURES)}
             if not _has(connection.execute, USER_SUMS):  # the store is new, or was another version's
                 for (name,) in connection.execute(OTHER_SUMS).fetchall():
                     connection.execute(f"DROP TABLE {name}")
@@ -239,6 +268,8 @@ class PostgresStore(SqlStore):
     def _append(self, events: list[Event]) -> list[Receipt]:
         if isinstance(events[0], UserErased):
             return [self._erase(events[0])]
+        if isinstance(events[0], TasteChanged | ArmChanged):
+            return [self._change(events[0])]
         changes = any(isinstance(event, ArmAdded | ArmRetired) for event in events)
         # The cache of arms takes a batch in after it was committed, and is not read from the database in between.
         with self._arms.changing(), self._link.transaction(alone=changes) as connection:
@@ -247,7 +278,7 @@ class PostgresStore(SqlStore):
     def _append_in(self, connection: Any, events: list[Event], changes: bool) -> list[Receipt]:
         if wanted := self._arms.unsure(events):
             self._arms.learn(connection.execute(f"{ARMS} WHERE arm = ANY(%s)", (wanted,)))
-        ledger = Ledger(self._scales, self._expires_after, self._arms.states)
+        ledger = Ledger(self._scales, self._expires_after, self._arms.states, self._features)
         ids, keys = named(events)
         if ids:
             ledger.fill(decoded(connection.execute(self._find, (ids, keys), binary=True)))
@@ -261,6 +292,7 @@ class PostgresStore(SqlStore):
             for record in records:
                 fold.apply(record)
             self._set_arms(connection, ledger.changed)
+            self._set_features(connection, fold.features)
             self._add(connection, fold)
             self._arms.committing(fold, ledger.changed)
         return receipts
@@ -280,7 +312,14 @@ class PostgresStore(SqlStore):
 
     def _set_arms(self, connection: Any, states: Mapping[str, ArmState]) -> None:
         if states:
-            connection.execute(SET_ARMS, _columns((arm, *state) for arm, state in states.items()))
+            rows = ((arm, state.name, state.active, to_json(dict(state.features))) for arm, state in states.items())
+            connection.execute(SET_ARMS, _columns(rows))
+
+    def _set_features(self, connection: Any, declared: Mapping[str, Feature]) -> None:
+        """Keep features that were declared; other workers know of them when they start."""
+        if declared:
+            connection.execute(SET_FEATURES, _columns((one.name, one.kind) for one in declared.values()))
+            self._features = {**self._features, **declared}
 
     def _add(self, connection: Any, fold: Fold) -> None:
         """Add a fold to the sums: users, then arms, then counts, each in order."""
@@ -295,6 +334,8 @@ class PostgresStore(SqlStore):
                     [None if row < 0 else _literal(fold.stated_sums.row(row)) for row in stated],
                 ),
             )
+            if fold.pairs.count:
+                self._add_pairs(connection, fold, page)
         arms = sorted(arm for arm, row in fold.arm_rows.items() if fold.block[row].any())
         if arms:
             literals = [_literal(fold.block[fold.arm_rows[arm]]) for arm in arms]
@@ -302,12 +343,51 @@ class PostgresStore(SqlStore):
         if fold.decisions or fold.feedbacks:
             connection.execute(ADD_COUNTS, (self._shard, fold.decisions, fold.feedbacks))
 
+    def _add_pairs(self, connection: Any, fold: Fold, users: Sequence[tuple[str, int]]) -> None:
+        arms, found = tuple(fold.arm_rows), fold.pairs.of([row for _, row in users])
+        names = np.repeat(np.arange(len(users)), np.diff(found.starts)).tolist()
+        rows = [
+            (users[place][0], arms[arm], _literal(sums))
+            for place, arm, sums in zip(names, found.arms.tolist(), found.rows, strict=True)
+        ]
+        if rows:
+            connection.execute(ADD_PAIRS, _columns(sorted(rows)))
+
     def _erase(self, event: UserErased) -> Receipt:
         with self._link.transaction(alone=True) as connection:
             if not self._redact(connection.execute, event.user):
                 return nobody(event)
-            connection.execute(f"DELETE FROM {USER_SUMS} WHERE user_id = %s", (event.user,))
+            for table in (USER_SUMS, PAIR_SUMS):
+                connection.execute(f"DELETE FROM {table} WHERE user_id = %s", (event.user,))
             return Receipt(Outcome.RECORDED, self._insert(connection, [UserErased(None, event.at)])[0])
+
+    def _change(self, event: TasteChanged | ArmChanged) -> Receipt:
+        """Put what is kept in the place of what was learned, while no worker adds to it."""
+        with self._link.transaction(alone=True) as connection:
+            known = connection.execute(f"{ARMS} WHERE arm = ANY(%s)", ([getattr(event, "arm", "")],))
+            ledger = Ledger(self._scales, self._expires_after, {row[0]: ArmState(row[1], row[2]) for row in known}, {})
+            fold = Fold(self.setup)
+            if isinstance(event, TasteChanged):
+                ledger.fill(decoded(connection.execute(self._find, ([event.decision], []), binary=True)))
+                of, whose = (USER_SUMS, PAIR_SUMS), ("user_id", event.user)
+                for sums, stated in connection.execute(
+                    f"SELECT sums, stated FROM {USER_SUMS} WHERE user_id = %s", (event.user,)
+                ).fetchall():
+                    fold.restore_user(str(event.user), np.array(sums), None if stated is None else np.array(stated))
+            else:
+                of, whose = (ARM_SUMS, PAIR_SUMS), ("arm", event.arm)
+                rows = connection.execute(f"SELECT sums FROM {ARM_SUMS} WHERE arm = %s", (event.arm,)).fetchall()
+                sums = np.sum([np.array(row[0]) for row in rows], axis=0, keepdims=True) if rows else fold.block[:1]
+                fold.restore_arms([(event.arm, event.arm, True)], sums)
+            (receipt,), records = ledger.judge([event], 1)
+            if records:
+                receipt.sequence = self._insert(connection, records)[0]
+                fold.apply(event)
+                for table in of:
+                    connection.execute(f"DELETE FROM {table} WHERE {whose[0]} = %s", (whose[1],))
+                self._add(connection, fold)
+        self._arms.forget()
+        return receipt
 
     def _take_over(self, events: Iterable[tuple[int, Event]]) -> int:
         def attempt() -> int:
@@ -333,6 +413,7 @@ class PostgresStore(SqlStore):
         fold = self._replay(Fold(self.setup), connection.execute)
         connection.execute(FORGET)
         self._set_arms(connection, fold.arm_states)
+        self._set_features(connection, fold.features)
         self._add(connection, fold)
 
     # Reading
@@ -357,6 +438,21 @@ class PostgresStore(SqlStore):
                 if stated is not None:
                     stated_rows[place] = stated
         return rows, stated_rows
+
+    def user_pairs(self, ids: Sequence[str]) -> Pairs:
+        """Return the sums of users' pairs, as the database holds them now."""
+        statement = f"SELECT user_id, arm, sums FROM {PAIR_SUMS} WHERE user_id = ANY(%s) AND sums[1] <> 0 ORDER BY arm"
+        rows, found = self.arms().rows, dict[str, list[tuple[int, list[float]]]]()
+        for user, arm, sums in self._rows(statement, (list(ids),)):
+            if arm in rows:  # one that was added a moment ago comes with the next reading of the arms
+                found.setdefault(user, []).append((rows[arm], sums))
+        lines = [line for user in ids for line in found.get(user, ())]
+        pairs = Pairs.none(users=len(ids), objectives=len(self.setup.objectives))
+        if lines:
+            np.cumsum([len(found.get(user, ())) for user in ids], out=pairs.starts[1:])
+            arms, own = zip(*lines, strict=True)
+            pairs = Pairs(pairs.starts, np.array(arms), np.array(own))
+        return pairs
 
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""
@@ -416,6 +512,8 @@ class PostgresReader(SqlReader, PostgresStore):
             first = self._rows(self._ask.first)
             self.setup = self._agreed(first[0] if first else None, None, shown(url))
             self._arms = self._arm_cache(math.inf)
+            if _has(self._rows, "pamo_features"):
+                self._features = {name: Feature(name, kind) for name, kind in self._rows(FEATURES)}
 
     @classmethod
     def of(cls, address: str, *, alone: bool) -> Reader:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import json
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +18,16 @@ from pamo.rows import arm_width
 from pamo.statistics import ArmStatistics
 from pamo.store.base import ArmAdded, ArmRetired, Arms, ArmState, DecisionMade, Event, new_version
 from pamo.store.fold import Fold
+
+
+@functools.lru_cache(1 << 16)
+def _features(text: str) -> Mapping[str, Any]:
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _state(name: str, active: bool, features: str) -> ArmState:
+    return ArmState(name, active, _features(features))
 
 
 class ArmCache:
@@ -56,11 +68,14 @@ class ArmCache:
         arms = {arm for event in events if type(event) is DecisionMade for arm in event.arms if arm not in self.states}
         return sorted(arms.union(event.arm for event in events if isinstance(event, ArmAdded | ArmRetired)))
 
-    def learn(self, arms: Iterable[tuple[str, str, bool]]) -> None:
-        """Take in how some arms stand, and have the whole table read when it is asked for."""
-        for arm, name, active in arms:
-            if self.states.get(arm) != (name, active):
-                self.states[arm] = (name, active)
+    def learn(self, arms: Iterable[tuple[str, str, bool, str]]) -> None:
+        """Take in how some arms stand, as the database has them, and have the whole table read when it is asked for."""
+        self._learn((arm, _state(name, active, features)) for arm, name, active, features in arms)
+
+    def _learn(self, arms: Iterable[tuple[str, ArmState]]) -> None:
+        for arm, state in arms:
+            if self.states.get(arm) != state:
+                self.states[arm] = state
                 self._learned = True
                 self.forget()
 
@@ -81,7 +96,7 @@ class ArmCache:
         self._added = fold, changed
 
     def _take_in(self, fold: Fold, changed: dict[str, ArmState]) -> None:
-        self.learn((arm, *state) for arm, state in changed.items())
+        self._learn(changed.items())
         if self._table is None or self._read_at == -math.inf:
             return  # what will be read holds it
         block, rows = self._table.statistics.rows.copy(), self._table.rows
@@ -91,12 +106,12 @@ class ArmCache:
         self._table = replace(self._table, statistics=ArmStatistics(rows=block))
 
     def _set(self, arms: list[Any], sums: list[Any]) -> None:
-        states = {arm: (name, active) for arm, name, active in arms}
+        states = {arm: _state(name, active, features) for arm, name, active, features in arms}
         statistics = ArmStatistics(rows=np.zeros((len(states), arm_width(self._objectives))))
         if self._table is None or self._learned or states != self.states:
-            names, active = zip(*states.values(), strict=True) if states else ((), ())
+            names, active, features = zip(*states.values(), strict=True) if states else ((), (), ())
             rows = {arm: row for row, arm in enumerate(states)}
-            table = Arms(tuple(states), names, np.array(active, dtype=bool), rows, statistics, new_version())
+            table = Arms(tuple(states), names, np.array(active, dtype=bool), rows, statistics, new_version(), features)
         else:
             table = replace(self._table, statistics=statistics)
         for arm, numbers in sums:

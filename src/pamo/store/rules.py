@@ -6,29 +6,39 @@ returns the receipt for an event that is not to be recorded, or None for one tha
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pamo.contract.codes import Code
 from pamo.contract.events import (
     FORMAT,
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     DecisionMade,
     Event,
+    FeaturesDeclared,
     FeedbackGiven,
     Outcome,
     Receipt,
     Setup,
+    TasteChanged,
     UserErased,
     refused,
     same_request,
+    scores_of,
+    together,
+    with_scores,
 )
-from pamo.contract.limits import LARGEST, check_preference, check_text, is_number
-from pamo.contract.objectives import Objective
+from pamo.contract.features import Feature, checked_features, features, written
+from pamo.contract.limits import LARGEST, check_preference, check_score, check_text, is_number
+from pamo.contract.requests import given_scores
 from pamo.errors import InputError
+
+if TYPE_CHECKING:
+    from pamo.store.base import ArmState
 
 NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
 
@@ -39,8 +49,22 @@ class Entry:
 
     decision: DecisionMade
     sequence: int
-    feedback: FeedbackGiven | None = None
-    feedback_sequence: int = 0
+    parts: list[tuple[int, FeedbackGiven]] = field(default_factory=list)
+    """The parts of its feedback with their places in the journal, in order."""
+    changed: int = 0
+    """The number of the event by which the user's taste has changed with this decision."""
+
+    def whole(self, arm: str) -> FeedbackGiven:
+        """Return what all parts say of an arm that has one; a preference is the decision's, whoever it came with."""
+        if len(self.parts) == 1:
+            return self.parts[0][1]
+        told = together(part for _, part in self.parts)[arm]
+        stated = self.stated()
+        return told if told.preference == stated else replace(told, preference=stated)
+
+    def stated(self) -> Mapping[str, float] | None:
+        """Return the preference that the user stated with any part."""
+        return next((part.preference for _, part in self.parts if part.preference is not None), None)
 
 
 def check_setup(setup: Setup) -> None:
@@ -63,10 +87,11 @@ def check_setup(setup: Setup) -> None:
 
 
 class Checker:
-    """Checks events against the objectives."""
+    """Checks events against the objectives, and the features that are declared by now."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, features: Callable[[], Mapping[str, Feature]]) -> None:
         self._setup = setup
+        self._features = features
         self._objectives = {objective.name: objective for objective in setup.objectives}
         self._bounds = {objective.name: (objective.low, objective.high) for objective in setup.objectives}
 
@@ -82,16 +107,37 @@ class Checker:
                     "the objectives of a journal are declared once, in its first event: start another store"
                 )
             return event
-        if not isinstance(event, ArmAdded | ArmRetired | UserErased):
+        if isinstance(event, FeaturesDeclared):
+            return self._check_declared(event)
+        if not isinstance(event, ArmAdded | ArmRetired | UserErased | TasteChanged | ArmChanged):
             raise InputError(f"expected an event of the journal, got {event!r}")
         _check_time(event.at)
+        if isinstance(event, TasteChanged):
+            return self._check_taste(event)
+        if isinstance(event, ArmChanged):
+            return self._check_changed(event)
         if isinstance(event, UserErased):
             check_text(event.user, "a user", "user")
         else:
             check_text(event.arm, "an arm", "arm")
         if isinstance(event, ArmAdded):
             check_text(event.name, "an arm's name", "name")
+            if event.features is not None:
+                known = checked_features(event.features, self._features())
+                event = replace(event, features=known or None)
         return event if type(event.at) is float else replace(event, at=float(event.at))
+
+    def _check_declared(self, event: FeaturesDeclared) -> FeaturesDeclared:
+        _check_time(event.at)
+        known = self._features()
+        for one in features(event.features):
+            if known.get(one.name, one) != one:
+                raise InputError(
+                    f"expected the feature {written(known[one.name])!r}, as it was declared before, got "
+                    f"{written(one)!r}: give it another name",
+                    "features",
+                )
+        return replace(event, features=tuple(event.features), at=float(event.at))
 
     def _check_decision(self, event: DecisionMade) -> DecisionMade:
         check_text(event.id, "a decision's id", "id")
@@ -104,6 +150,12 @@ class Checker:
         for arm in event.arms:
             check_text(arm, "an arm", "arms")
         exact = type(event.at) is float and type(event.propensity) is float and type(event.k) is int
+        given = event.given
+        if given is not None:
+            given = given_scores(given, self._objectives) or None
+            if unknown := [arm for arm in given or () if event.offer is None or arm not in event.offer]:
+                raise InputError(f"expected given scores of arms on offer, got some of {unknown[0]!r:.80}", "given")
+            exact = exact and given == event.given
         if event.preference is not None:
             check_preference(event.preference, self._objectives)
             exact = exact and _is_plain(event.preference)
@@ -116,7 +168,26 @@ class Checker:
             propensity=plain(event.propensity),
             k=int(k) if isinstance(k, Integral) else k,
             preference=_floats(event.preference),
+            given=given,
         )
+
+    def _check_taste(self, event: TasteChanged) -> TasteChanged:
+        check_text(event.decision, "a decision's id", "decision")
+        check_text(event.user, "a user", "user")
+        kept = []
+        for arm, rewards, overall in event.kept:
+            given = self._check_feedback(FeedbackGiven(event.decision, rewards, event.at, overall, None, arm))
+            kept.append((arm, given.rewards, float(overall)))
+        return replace(event, at=float(event.at), kept=tuple(kept))
+
+    def _check_changed(self, event: ArmChanged) -> ArmChanged:
+        check_text(event.arm, "an arm", "arm")
+        kept = {}
+        for name, sums in event.kept.items():
+            if name not in self._objectives or not all(map(is_number, sums)) or sums[0] <= 0:
+                raise InputError(f"expected by objective how many scores, their sum and squares, got {sums!r:.80}")
+            kept[name] = (float(sums[0]), float(sums[1]), float(sums[2]))
+        return replace(event, at=float(event.at), kept=kept)
 
     def _check_feedback(self, event: FeedbackGiven) -> FeedbackGiven:
         check_text(event.decision, "a decision's id", "id")
@@ -127,7 +198,7 @@ class Checker:
             for name, value in event.rewards.items():
                 low, high = bounds[name]
                 if type(value) is not float or not low <= value <= high:  # the usual number is done with; NaN is not
-                    _check_score(self._objectives[name], value, f"rewards.{name}")
+                    check_score(self._objectives[name], value, f"rewards.{name}")
                     exact = False
         except KeyError as error:
             known = ", ".join(bounds)
@@ -135,7 +206,7 @@ class Checker:
         except AttributeError:
             raise InputError(f"expected rewards by objective, got {event.rewards!r:.80}", "rewards") from None
         if event.overall is not None:
-            _check_score(self._setup.overall, event.overall, "overall")
+            check_score(self._setup.overall, event.overall, "overall")
             exact = exact and type(event.overall) is float
         if event.arm is not None:
             check_text(event.arm, "an arm", "arm")
@@ -145,7 +216,7 @@ class Checker:
         elif event.overall is None and not event.rewards:
             raise InputError(
                 "expected feedback with a reward, an overall score or a preference, got none of them: "
-                "a decision takes one feedback, and this one would use it up",
+                "each score is given once, and this feedback gives none",
                 "rewards",
             )
         if exact:
@@ -171,7 +242,7 @@ def judge_decision(
         return refused(Code.DECISION_CONFLICT, f"another decision was recorded as {event.id}, and it stays as it was")
     if same_key is not None:
         first = same_key.decision
-        if same_request(first, event.user, event.offer, event.k, event.preference):
+        if same_request(first, event.user, event.offer, event.k, event.preference, event.given):
             return Receipt(Outcome.DUPLICATE, same_key.sequence, decision=first)
         return refused(
             Code.KEY_CONFLICT, f"the key {event.key} was used for another request, and its decision stays as it was"
@@ -182,66 +253,94 @@ def judge_decision(
     return None
 
 
-def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: float) -> Receipt | None:
-    """Say what becomes of a feedback, given its decision; None: it is to be recorded."""
+def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: float) -> Receipt | FeedbackGiven:
+    """Say what becomes of a feedback, given its decision: its receipt, or the event as it is to be recorded."""
     if entry is None:
         return refused(
             Code.UNKNOWN_DECISION, f"there is no decision {event.decision}: give the id of one that was made here"
         )
     decision = entry.decision
-    if event.arm is not None and event.arm not in decision.arms:
+    arm = event.arm or decision.arms[0]
+    if arm not in decision.arms:
         chosen = ", ".join(decision.arms)
         return refused(Code.ARM_NOT_CHOSEN, f"decision {event.decision} chose {chosen}, and not {event.arm}")
-    if entry.feedback is not None:
-        if same_feedback(entry.feedback, completed(event, decision)):
-            return Receipt(Outcome.DUPLICATE, entry.feedback_sequence)
-        return refused(
-            Code.FEEDBACK_CONFLICT,
-            f"another feedback was recorded for decision {event.decision}, and it stays as it was",
-        )
+    # What is known of a user who was erased is forgotten: nothing more is learned of them.
+    preference = None if decision.user is None else event.preference
+    before: dict[str, float] | None = None
+    rewards, overall = event.rewards, event.overall
+    given = None if decision.given is None else decision.given.get(arm)
+    mine = [place for place, part in entry.parts if part.arm == arm]
+    if mine or given:
+        known = scores_of(entry.whole(arm)) if mine else dict(given or ())
+        scores = scores_of(event)
+        for name, value in scores.items():
+            if name in known and known[name] != value:
+                how = "with" if given and name in given else "for"
+                return _other(event, f"{name} of {arm}", how, known[name])
+        if mine:
+            before = known
+            scores = {name: value for name, value in scores.items() if name not in known}
+        else:
+            scores = {**known, **scores}
+        rest = with_scores(event, scores)
+        rewards, overall = rest.rewards, rest.overall
+    if preference is not None and entry.parts:
+        stated = entry.stated()
+        if stated is not None:
+            if stated != preference:
+                return _other(event, "the preference", "for", dict(stated))
+            preference = None
+    if mine and not rewards and overall is None and preference is None:
+        return Receipt(Outcome.DUPLICATE, mine[-1])
     if event.at > decision.at + expires_after:
         return refused(
             Code.EXPIRED_DECISION,
             f"decision {event.decision} took feedback for {expires_after:g} s only: nothing was learned",
         )
-    return None
-
-
-def judge_arm(event: ArmAdded | ArmRetired, name: str | None, active: bool) -> Receipt | None:
-    """Say what becomes of a change to an arm, given its present name (None: there is no such arm) and state."""
-    if isinstance(event, ArmRetired):
-        if name is None:
-            return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}")
-        return None if active else Receipt(Outcome.DUPLICATE)
-    return Receipt(Outcome.DUPLICATE) if active and name == event.name else None
-
-
-def completed(event: FeedbackGiven, decision: DecisionMade) -> FeedbackGiven:
-    """Return the feedback as the journal keeps it: with its arm and its user, or none if that user was erased."""
-    user = decision.user
     return FeedbackGiven(
         event.decision,
-        event.rewards,
+        rewards,
         event.at,
-        event.overall,
-        None if user is None else event.preference,
-        event.arm or decision.arms[0],
-        user,
+        overall,
+        preference,
+        arm,
+        decision.user,
+        before,
+        len(entry.parts) + 1,
     )
 
 
-def same_feedback(first: FeedbackGiven, second: FeedbackGiven) -> bool:
-    """Tell whether two completed feedbacks say the same; a retry may come at another time."""
-    return (first.arm, first.rewards, first.overall, first.preference) == (
-        second.arm,
-        second.rewards,
-        second.overall,
-        second.preference,
+def _other(event: FeedbackGiven, what: str, how: str, known: object) -> Receipt:
+    return refused(
+        Code.FEEDBACK_CONFLICT,
+        f"another feedback was recorded {how} decision {event.decision}: {what} is {known}, and stays as it was",
     )
 
 
-def redacted(event: DecisionMade | FeedbackGiven) -> DecisionMade | FeedbackGiven:
+def judge_arm(event: ArmAdded | ArmRetired, state: ArmState | None) -> Receipt | None:
+    """Say what becomes of a change to an arm, given how it stands; None: there is no such arm."""
+    if isinstance(event, ArmRetired):
+        if state is None:
+            return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}")
+        return None if state.active else Receipt(Outcome.DUPLICATE)
+    return Receipt(Outcome.DUPLICATE) if state is not None and state.after(event) == state else None
+
+
+def judge_change(event: TasteChanged, entry: Entry | None) -> Receipt | None:
+    """Say what becomes of a change of taste, given the decision that it begins with; None: it is to be recorded."""
+    if entry is None or entry.decision.user != event.user:
+        return refused(Code.UNKNOWN_DECISION, f"there is no decision {event.decision} for {event.user!r}")
+    return Receipt(Outcome.DUPLICATE, entry.changed) if entry.changed else None
+
+
+OfUser = DecisionMade | FeedbackGiven | TasteChanged
+"""An event that names a user."""
+
+
+def redacted(event: OfUser) -> OfUser:
     """Return the event without anything of its user but what the arms learned."""
+    if isinstance(event, TasteChanged):
+        return replace(event, user=None, kept=())
     if isinstance(event, DecisionMade):
         return replace(event, user=None, key=None, preference=None, explanation=None)
     return replace(event, user=None, preference=None)
@@ -263,11 +362,3 @@ def _floats(values: Mapping[str, float] | None) -> Any:
 def _check_time(value: Any) -> None:
     if not (type(value) is float and value - value == 0.0) and not is_number(value):
         raise InputError(f"expected a time in seconds since 1970, got {value!r}")
-
-
-def _check_score(objective: Objective, value: Any, field: str) -> None:
-    if not (is_number(value) and objective.low <= value <= objective.high):
-        raise InputError(
-            f"expected {objective.name} to be a number from {objective.low:g} to {objective.high:g}, got {value!r:.80}",
-            field,
-        )

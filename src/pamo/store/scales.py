@@ -21,6 +21,8 @@ class Scales:
             for place, objective in enumerate((*setup.objectives, setup.overall))
         }
         self._overall = setup.overall
+        _, lows, spans, turned = zip(*self._scales.values(), strict=True)
+        self._lows, self._spans, self._turned = np.array(lows), np.array(spans), np.array(turned)
         self._weights = {name: len(self.names) + 1 + place for place, name in enumerate(self.names)}
         self._learned: dict[tuple[tuple[str, ...], bool, bool, bool], tuple[str, ...]] = {}
         # Filled and handed to a kernel again and again: to fill a view is five times as fast as to build an array.
@@ -45,19 +47,45 @@ class Scales:
                 view[self._weights[name]] = value
         return self._values
 
+    def normalised(self, scores: Floats) -> Floats:
+        """Return rows of (r₁ … r_D, g), given as they came, as `values` would."""
+        shares: Floats = (scores - self._lows) / self._spans
+        shares[:, self._turned] = 1.0 - shares[:, self._turned]
+        return shares
+
+    def sums(self, name: str, count: float, total: float, squares: float) -> tuple[float, float, float]:
+        """Return how many scores of an objective there are, their sum and squares, normalised from raw ones."""
+        _, low, span, turned = self._scales[name]
+        slope, start = (-1.0 / span, 1.0 + low / span) if turned else (1.0 / span, -low / span)
+        return (
+            count,
+            start * count + slope * total,
+            start * start * count + 2.0 * start * slope * total + slope * slope * squares,
+        )
+
+    def raw_sums(self, name: str, count: float, total: float, squares: float) -> tuple[float, float, float]:
+        """Return the same the other way round."""
+        _, low, span, turned = self._scales[name]
+        slope, start = (-span, low + span) if turned else (span, low)
+        return (
+            count,
+            start * count + slope * total,
+            start * start * count + 2.0 * start * slope * total + slope * slope * squares,
+        )
+
     def learned(self, event: FeedbackGiven) -> tuple[str, ...]:
         """Say what a recorded feedback teaches: of the arm, objective by objective, and of the user's preference.
 
-        The overall score counts only beside a complete reward, and an erased user has no preference to learn.
+        An overall score teaches beside an incomplete reward as well: what was not given is foretold from the arm's
+        means. An erased user has no preference to learn.
         """
         given = (tuple(event.rewards), event.overall is None, event.preference is None, event.user is None)
         known = self._learned.get(given)
         if known is None:
-            whole = len(event.rewards) == len(self.names) and event.overall is not None
             lessons = [f"arm: {name}" for name in self.names if name in event.rewards]
-            if whole:
+            if event.overall is not None:
                 lessons.append("arm: overall")
-            if event.user is not None and (whole or event.preference is not None):
+            if event.user is not None and not (event.overall is None and event.preference is None):
                 lessons.append("preference")
             if len(self._learned) > 10_000:  # objectives come in any order, and there are many orders
                 self._learned.clear()

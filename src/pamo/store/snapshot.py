@@ -12,7 +12,8 @@ import json
 import logging
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from zlib import crc32
@@ -20,13 +21,17 @@ from zlib import crc32
 import numpy as np
 
 from pamo.rows import LAYOUT
-from pamo.store.base import Setup
+from pamo.store.base import Feature, Setup
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
 
-FORMAT = 3
+FORMAT = 5
 CHECKSUM = 4
 """Bytes of the checksum."""
+SLICE = 1 << 13
+"""Users' rows that are copied in one step."""
+SYNCED = 16_000_000
+"""Bytes after which the disk is waited for."""
 
 
 class Snapshot(NamedTuple):
@@ -39,6 +44,27 @@ class Snapshot(NamedTuple):
 
 def save(kept: Snapshot, path: Path, journal: str) -> None:
     """Write the fold of the journal of that identity: to a file beside, which then takes the place of the old one."""
+    save_in_steps(lambda: kept, path, journal, lambda step: step())
+
+
+Doing = Callable[[Callable[[], Any]], Any]
+"""What does a step, and returns what that gives."""
+
+
+def save_in_steps(take: Callable[[], Snapshot], path: Path, journal: str, do: Doing) -> None:
+    """Write what `take` returns, while the fold goes on to change.
+
+    do: has one step done while nobody changes the fold. The first copies all but the users' rows, which are far more
+    than the rest; those that change from then on are kept as they were.
+    """
+    arrays, fold, alive = do(lambda: _begin(take(), journal))
+    try:
+        _write(path, _arrays(arrays, fold, alive, do))
+    finally:
+        fold.let_go()
+
+
+def _begin(kept: Snapshot, journal: str) -> tuple[dict[str, Any], Fold, Any]:
     fold = kept.fold
     alive = fold.user_names.living()
     renumbered = np.cumsum(alive) - 1
@@ -54,20 +80,36 @@ def save(kept: Snapshot, path: Path, journal: str) -> None:
         "erased": kept.erased,
         "decisions": fold.decisions,
         "feedbacks": fold.feedbacks,
-        "arms": [[arm, name, active] for arm, (name, active) in fold.arm_states.items()],
+        "arms": [[arm, *state[:2], dict(state.features)] for arm, state in fold.arm_states.items()],
+        "features": {one.name: one.kind for one in fold.features.values()},
     }
     arrays: dict[str, Any] = {
         "header": _packed(header),
-        "arms": fold.block[: len(fold.arm_rows)],
+        "arms": fold.block[: len(fold.arm_rows)].copy(),
         "user_names": text,
         "user_name_lengths": lengths,
         "stated_users": renumbered[users],
         "stated": _chosen(fold, stated[users]),
     }
-    for index, rows in enumerate(fold.user_sums.used()):
-        keep = alive[index * CHUNK : index * CHUNK + len(rows)]
-        arrays[f"users_{index:06}"] = rows if keep.all() else rows[keep]
-    _write(path, iter(arrays.items()))
+    held = np.flatnonzero(np.array(fold.pairs.heads, dtype=np.int64) >= 0)
+    pairs = fold.pairs.of(held.tolist())
+    arrays["pair_users"] = np.repeat(renumbered[held], np.diff(pairs.starts))
+    arrays["pair_arms"], arrays["pairs"] = pairs.arms, pairs.rows
+    fold.hold()
+    return arrays, fold, alive
+
+
+def _arrays(arrays: dict[str, Any], fold: Fold, alive: Any, do: Doing) -> Iterator[tuple[str, Any]]:
+    yield from arrays.items()
+    first, part = 0, 0
+    while first < len(alive):
+        chunk = fold.user_sums.chunks[first // CHUNK]
+        start = first % CHUNK
+        rows = chunk[start : start + min(SLICE, CHUNK - start, len(alive) - first)]
+        copied = do(partial(fold.as_held, rows, first))
+        keep = alive[first : first + len(rows)]
+        yield f"users_{part:06}", copied if keep.all() else copied[keep]
+        first, part = first + len(rows), part + 1
 
 
 def without(path: Path, user: str, erased: int, before: int) -> bool:
@@ -125,19 +167,31 @@ def _packed(header: dict[str, Any]) -> Any:
 
 def _write(path: Path, arrays: Iterator[tuple[str, Any]]) -> None:
     """Write arrays and their checksum to a file beside, which then takes the place of the old one."""
-    beside = _beside(path)
-    with open(beside, "w+b") as file:
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, array in arrays:
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-            archive.comment = bytes(CHECKSUM)
-        found = _checksum(file)
-        file.seek(-CHECKSUM, io.SEEK_END)
-        file.write(found)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+    beside, synced = _beside(path), 0
+    try:
+        with open(beside, "w+b") as file:
+            with zipfile.ZipFile(file, "w") as archive:
+                for name, array in arrays:
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+                    if file.tell() - synced > SYNCED:  # a disk with all of it to write at once keeps others waiting
+                        synced = file.tell()
+                        _sync(file)
+                archive.comment = bytes(CHECKSUM)
+            found = _checksum(file)
+            file.seek(-CHECKSUM, io.SEEK_END)
+            file.write(found)
+            _sync(file)
+        os.replace(beside, path)
+    except BaseException:
+        if not beside.is_dir():
+            beside.unlink(missing_ok=True)  # it names users, and nobody would look for them there
+        raise
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _checksum(file: IO[bytes]) -> bytes:
@@ -168,6 +222,7 @@ def _read(file: Any, setup: Setup, journal: str) -> Snapshot | None:
     if arms.shape != (len(header["arms"]), fold.block.shape[1]):
         raise ValueError("its arms are not the journal's")
     fold.restore_arms(header["arms"], arms)
+    fold.features.update((name, Feature(name, kind)) for name, kind in header["features"].items())
     fold.user_names = Names.of(bytes(file["user_names"]), file["user_name_lengths"])
     for name in sorted(name for name in file.files if name.startswith("users_")):
         fold.user_sums.extend(file[name])
@@ -175,6 +230,7 @@ def _read(file: Any, setup: Setup, journal: str) -> Snapshot | None:
     stated = np.full(fold.user_names.rows, -1, dtype=np.int32)
     stated[file["stated_users"]] = np.arange(fold.stated_sums.count)
     fold.stated_rows.frombytes(stated.tobytes())
+    fold.pairs.restore(fold.user_names.rows, file["pair_users"], file["pair_arms"], file["pairs"])
     return Snapshot(fold, header["link"], header["erased"])
 
 
@@ -194,11 +250,13 @@ def _mended(file: Any, user: str, erased: int) -> Iterator[tuple[str, Any]]:
             array = np.delete(array, slice(start, start + int(lengths[row])))
         elif name == "user_name_lengths":
             array = np.delete(array, row)
-        elif name == "stated_users":
+        elif name in ("stated_users", "pair_users"):
             array = array[array != row]
             array -= array > row
         elif name == "stated":
             array = array[file["stated_users"] != row]
+        elif name in ("pair_arms", "pairs"):
+            array = array[file["pair_users"] != row]
         elif name.startswith("users_"):
             first, before = first + len(array), first
             if before <= row < first:

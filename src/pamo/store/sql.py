@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -21,8 +22,9 @@ from pamo.store.base import (
     Setup,
     Store,
 )
-from pamo.store.encoding import DECISION, FEEDBACK, decode, encode
+from pamo.store.encoding import DECISION, FEEDBACK, PART, decode, encode
 from pamo.store.fold import Fold
+from pamo.store.folding import Folding
 from pamo.store.rules import check_setup, redacted
 from pamo.store.setups import described
 from pamo.store.writer import Writer
@@ -47,12 +49,14 @@ class Questions:
         self.columns = whole
         self.first = f"{whole} ORDER BY sequence LIMIT 1"
         self.last = f"{whole} ORDER BY sequence DESC LIMIT 1"
+        self.newest = f"{whole} ORDER BY sequence DESC LIMIT {mark}"
         self.page = f"{whole} {after} ORDER BY sequence LIMIT {mark}"
         # Of decisions only the number matters to the sums.
         self.folded = f"{whole} {after} AND kind <> '{DECISION}' ORDER BY sequence LIMIT {mark}"
         self.decisions = f"SELECT count(*) FROM {table} {after} AND kind = '{DECISION}'"
         self.kinds = f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind"
         self.one = f"{whole} WHERE decision = {mark} AND kind = {mark}"
+        self.all_of = f"{whole} WHERE decision = {mark}"
         self.of_key = f"{whole} WHERE {asked}key = {mark}"
         self.of_user = f"{whole} WHERE decision IN ({made}) ORDER BY sequence"
         newest = f"{made} AND sequence < {mark} ORDER BY sequence DESC LIMIT {mark}"
@@ -120,9 +124,9 @@ class SqlStore(Store):
     def _replay(self, fold: Fold, execute: Callable[..., Iterable[Any]]) -> Fold:
         """Add to a fold what the journal holds after it."""
         ((decisions,),) = execute(self._ask.decisions, (fold.sequence,))
+        folding = Folding(fold)
         while rows := list(execute(self._ask.folded, (fold.sequence, self._page))):
-            for sequence, *row in rows:
-                fold.apply(decode(*row), sequence)
+            folding.add(rows)
         fold.decisions += decisions
         return fold
 
@@ -160,6 +164,14 @@ class SqlStore(Store):
                 raise DamagedError(wrong)
             yield sequence, event
 
+    def tail(self, count: int) -> list[Event]:
+        """Return the last events, in order, without any that cannot be read: others look for damage."""
+        found: list[Event] = []
+        for row in reversed(self._rows(self._ask.newest, (count,))):
+            with contextlib.suppress(StoreError):
+                found.append(self._event(row))
+        return found
+
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield the decisions for a user and their feedback."""
         for row in self._rows(self._ask.of_user, self._by(user)):
@@ -168,14 +180,14 @@ class SqlStore(Store):
     def decisions_of(self, user: str, limit: int, before: int | None = None) -> list[Made]:
         """Return a user's decisions with their feedback, the newest first."""
         rows = self._rows(self._ask.newest_of, (*self._by(user), NEWEST if before is None else before, limit))
-        given: dict[str, FeedbackGiven] = {}
+        given: dict[str, list[FeedbackGiven]] = {}
         made: list[Made] = []
         for row in rows:  # a feedback is newer than its decision, so that it comes first
             event = self._event(row)
             if isinstance(event, FeedbackGiven):
-                given[event.decision] = event
+                given.setdefault(event.decision, []).append(event)
             elif isinstance(event, DecisionMade):
-                made.append(Made(row[0], event, given.get(event.id)))
+                made.append(Made(row[0], event, _in_order(given.get(event.id, ()))))
         return made
 
     def decision(self, decision_id: str) -> DecisionMade | None:
@@ -186,9 +198,10 @@ class SqlStore(Store):
         """Return the decision that was made under a key."""
         return self._one(DecisionMade, self._ask.of_key, *self._by(key))
 
-    def feedback(self, decision_id: str) -> FeedbackGiven | None:
-        """Return the feedback to a decision."""
-        return self._one(FeedbackGiven, self._ask.one, decision_id, FEEDBACK)
+    def parts(self, decision_id: str) -> tuple[FeedbackGiven, ...]:
+        """Return the parts of the feedback to a decision."""
+        events = [self._event(row) for row in self._rows(self._ask.all_of, (decision_id,))]
+        return _in_order(event for event in events if isinstance(event, FeedbackGiven))
 
     def _one(self, kind: type[Item], statement: str, *bindings: Any) -> Item | None:
         rows = self._rows(statement, bindings)
@@ -222,9 +235,15 @@ class SqlStore(Store):
 class SqlReader(Reader, SqlStore):
     """A store in a database that is read and not changed."""
 
+    _take_over = Reader._refuse
+
     def kinds(self) -> dict[str, int]:
-        """Return how many events there are of each kind."""
-        return dict(self._rows(self._ask.kinds))
+        """Return how many events there are of each kind; a feedback after the first to its decision is a part."""
+        found: dict[str, int] = {}
+        for kind, count in self._rows(self._ask.kinds):
+            name = PART if kind.startswith(f"{FEEDBACK} ") else kind
+            found[name] = found.get(name, 0) + count
+        return found
 
     def last(self) -> Event | None:
         """Return the last event of the journal."""
@@ -234,6 +253,10 @@ class SqlReader(Reader, SqlStore):
     def close(self, *, snapshot: bool = True) -> None:
         """Let go of the database."""
         super().close(snapshot=False)
+
+
+def _in_order(parts: Iterable[FeedbackGiven]) -> tuple[FeedbackGiven, ...]:
+    return tuple(sorted(parts, key=lambda part: part.part))
 
 
 def decoded(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Event]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
+from itertools import product
 from typing import Any
 
-from pamo.experiments.figures import draw_bars, label, legend_above, panels
+from pamo.experiments.figures import label, legend_above, panels
 from pamo.experiments.grid import final, mean_final, paired, run_grid
 from pamo.experiments.paper.regret import cell, cells_of, final_row
-from pamo.experiments.study import Claim, Drawing, Finding, Study, judge_share
+from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict, judge_share
 from pamo.experiments.tables import Table, Tables
 from pamo.policies import create
 from pamo.progress import Progress
@@ -18,14 +20,32 @@ from pamo.simulation.plot import BLUE, VERMILION
 BASE = "prucb-hp"
 _THEORY = f"{BASE}:beta=1.0,radius=theory"
 PARTS = {
-    BASE: "PRUCB-HP as in the experiments",
-    f"{BASE}:beta=0.0": "without the preference bonus",
-    f"{BASE}:reward_bonus=0.0": "without the reward bonus",
-    f"{BASE}:beta=0.0,reward_bonus=0.0": "without either bonus",
-    "greedy": "without either, each arm pulled once first",
-    f"{BASE}:weighted=false": "with unweighted ridge",
-    _THEORY: "with the theory's β",
+    "first_pulls": "first pulls",
+    "reward_bonus": "reward bonus",
+    "beta": "preference bonus",
+    "weighted": "weights",
 }
+"""What PRUCB-HP can be taken apart into, by the hyperparameter that switches it; the paper has all but the first."""
+Parts = tuple[bool, ...]
+"""Which of them there are."""
+PAPER: Parts = (False, True, True, True)
+CROSS: tuple[Parts, ...] = tuple(product((False, True), repeat=len(PARTS)))
+MATTERS = 0.05
+"""The share of the regret from which on a difference counts: 16 comparisons a part show smaller ones by chance."""
+
+
+def variant(parts: Parts) -> str:
+    """Return the policy that has these parts.
+
+    >>> variant((True, True, False, True))
+    'prucb-hp:first_pulls=True,beta=0.0'
+    """
+    there = {name: value for name, value, paper in zip(PARTS, parts, PAPER, strict=True) if value != paper}
+    off = {"first_pulls": False, "reward_bonus": 0.0, "beta": 0.0, "weighted": False}
+    changed = ",".join(f"{name}={value or off[name]}" for name, value in there.items())
+    return f"{BASE}:{changed}" if changed else BASE
+
+
 SWEEPS: Mapping[str, tuple[str, tuple[float, ...], float]] = {
     "alpha": ("α", (0.01, 0.1, 1.0, 10.0, 100.0), 1.0),
     "ridge": ("λ", (0.01, 0.1, 1.0, 10.0, 100.0), 1.0),
@@ -41,7 +61,7 @@ def _variant(name: str, value: float) -> str:
 
 
 _SWEPT = [_variant(name, value) for name, (_, values, _) in SWEEPS.items() for value in values]
-_ALL = list(dict.fromkeys([*PARTS, *_SWEPT]))
+_ALL = list(dict.fromkeys([*map(variant, CROSS), _THEORY, *_SWEPT]))
 CELLS = [cell(2, 5, 3, "predefined", _ALL), cell(5, 5, 3, "random", _ALL)]
 
 
@@ -54,21 +74,44 @@ def _share(tables: Tables, name: str, policy: str) -> float:
     return mean_final(tables, name, policy) / mean_final(tables, name, BASE)
 
 
-def _worth(without: str) -> Callable[[Tables], Finding]:
-    """Judge whether PRUCB-HP has less regret than it has without a part."""
+def _contexts(part: str) -> list[tuple[Parts, Parts]]:
+    """Return each choice of the other parts, (with, without) the part."""
+    place = list(PARTS).index(part)
+    return [(parts, (*parts[:place], False, *parts[place + 1 :])) for parts in CROSS if parts[place]]
 
-    def judge(tables: Tables) -> Finding:
-        names = cells_of(tables)
-        better = sum(paired(tables, name, BASE, without).high < 0 for name in names)
-        parts = [
-            f"{name}: {mean_final(tables, name, BASE):,.0f} with, {mean_final(tables, name, without):,.0f} "
-            f"{PARTS[without]}"
-            for name in names
-        ]
-        figures = {f"{name}, without/with": _share(tables, name, without) for name in names}
-        return Finding(judge_share(better, len(names), partly=0), f"Final regret, {'; '.join(parts)}.", figures)
 
-    return judge
+def effect(tables: Tables, name: str, have: Parts, lack: Parts) -> int:
+    """Return 1 if a part lowers the regret in a setting by more than chance and by what matters, −1 if it raises it."""
+    difference = paired(tables, name, variant(have), variant(lack))
+    means = [mean_final(tables, name, variant(parts)) for parts in (have, lack)]
+    if abs(difference.mean) < MATTERS * max(means):
+        return 0
+    return int(difference.high < 0) - int(difference.low > 0)
+
+
+_SHOWN: dict[str, Parts] = {
+    "As the paper has it": PAPER,
+    "With each arm pulled once first": (True, True, True, True),
+    "With first pulls in place of the reward bonus": (True, False, True, True),
+}
+
+
+def _worth(part: str, tables: Tables) -> Finding:
+    """Judge whether PRUCB-HP needs a part, whatever the other parts are."""
+    names, contexts = cells_of(tables), _contexts(part)
+    found = {(name, have): effect(tables, name, have, lack) for name in names for have, lack in contexts}
+    helps, hurts = (sum(one == sign for one in found.values()) for sign in (1, -1))
+    verdict = judge_share(helps, len(found), partly=0) if not hurts else Verdict.NOT
+    seen = [
+        f"Of {len(found)} pairs (settings × the other parts) it lowers the regret in {helps} and raises it in {hurts}."
+    ]
+    for words, have in _SHOWN.items():
+        lack = dict(contexts).get(have)
+        if lack is not None:
+            ends = [[f"{mean_final(tables, name, variant(each)):,.0f}" for each in (have, lack)] for name in names]
+            told = [f"{name}: {one} with, {other} without" for name, (one, other) in zip(names, ends, strict=True)]
+            seen.append(f"{words}, {'; '.join(told)}.")
+    return Finding(verdict, " ".join(seen), {"pairs": len(found), "lowers": helps, "raises": hurts})
 
 
 def _judge_theory(tables: Tables) -> Finding:
@@ -82,14 +125,33 @@ def _judge_theory(tables: Tables) -> Finding:
     )
 
 
+def _named(parts: Parts) -> str:
+    """Return what there is besides first pulls, in words."""
+    there = [words for words, has in list(zip(PARTS.values(), parts, strict=True))[1:] if has]
+    return " + ".join(there) or "none of the three"
+
+
+_ROWS = [parts for parts in CROSS if not parts[0]][::-1]
+
+
 def _draw_parts(tables: Tables) -> Any:
     names = cells_of(tables)
-    figure, axes = panels(len(names), columns=1, height=2.3, legend=0.1)
+    figure, axes = panels(len(names), columns=2, height=3.4, legend=0.35)
+    places = range(len(_ROWS))[::-1]
     for each, name in zip(axes, names, strict=True):
-        summaries = [summarize(final(tables, name, policy)) for policy in PARTS]
-        intervals = [(mean, low, high) for mean, _, low, high in summaries]
-        draw_bars(each, list(PARTS.values()), intervals, colours=[BLUE] + ["#9DB8CC"] * (len(PARTS) - 1))
+        for first, colour, marker in ((False, BLUE, "o"), (True, VERMILION, "s")):
+            summaries = [summarize(final(tables, name, variant((first, *parts[1:])))) for parts in _ROWS]
+            means = [one.mean for one in summaries]
+            room = [[one.mean - one.low for one in summaries], [one.high - one.mean for one in summaries]]
+            heights = [place + (0.14 if first else -0.14) for place in places]
+            each.errorbar(means, heights, xerr=room, fmt=marker, color=colour, markersize=5, elinewidth=1, capsize=2)
+        each.set_xscale("log")
+        each.set_yticks(
+            places, [_named(parts) for parts in _ROWS] if each is axes[0] else [""] * len(_ROWS), fontsize=8
+        )
         label(each, name, "final regret, mean and 95 % interval")
+    names = ["as the paper has it: no first pulls", "each arm pulled once first"]
+    legend_above(figure, names, [(BLUE, "None"), (VERMILION, "None")], markers=("o", "s"))
     return figure
 
 
@@ -116,8 +178,15 @@ def _draw_sweeps(tables: Tables) -> Any:
 
 def _describe_parts(tables: Tables) -> str:
     name = cells_of(tables)[0]
-    ends = [f"{words} {mean_final(tables, name, policy):,.0f}" for policy, words in PARTS.items()]
-    return f"Bars of final regret for PRUCB-HP and for PRUCB-HP with one part changed. {name}: {'; '.join(ends)}."
+    ends = [
+        f"{_named(parts)} {mean_final(tables, name, variant(parts)):,.0f} and "
+        f"{mean_final(tables, name, variant((True, *parts[1:]))):,.0f}"
+        for parts in _ROWS
+    ]
+    return (
+        "Final regret of PRUCB-HP with any of its parts, without and with each arm pulled once first, on a logarithmic "
+        f"axis. {name}: {'; '.join(ends)}."
+    )
 
 
 def _describe_sweeps(tables: Tables) -> str:
@@ -132,11 +201,12 @@ def _describe_sweeps(tables: Tables) -> str:
 def _twin_parts(tables: Tables) -> Table:
     return Table.from_rows(
         [
-            {"setting": name, "variant": words}
-            | final_row(final(tables, name, policy))
-            | {"over PRUCB-HP's": round(_share(tables, name, policy), 2)}
+            {"setting": name}
+            | {words: "yes" if has else "no" for words, has in zip(PARTS.values(), parts, strict=True)}
+            | final_row(final(tables, name, variant(parts)))
+            | {"over PRUCB-HP's": round(_share(tables, name, variant(parts)), 2)}
             for name in cells_of(tables)
-            for policy, words in PARTS.items()
+            for parts in CROSS
         ]
     )
 
@@ -153,14 +223,19 @@ def _twin_sweeps(tables: Tables) -> Table:
 
 
 _RULE = (
-    "Confirmed if in every setting the 95 % interval of the paired difference (with − without) lies below zero, partly "
-    "if in some, else not confirmed."
+    "All sixteen choices of the four parts are run on the same trials. In a setting, and for each choice of the other "
+    "three, the part lowers (raises) the regret if the 95 % interval of the paired difference lies below (above) zero "
+    f"and the difference is at least {MATTERS:.0%}. Confirmed if it lowers it always, partly if sometimes and it never "
+    "raises it, else not confirmed."
 )
+_REFUTED = "A choice of the other parts with which the policy is better without it."
 
 STUDY = Study(
     name="ablation",
     title="What each part of PRUCB-HP is worth",
-    about="PRUCB-HP with one part taken away or changed, and with each of its four parameters varied alone.",
+    about="PRUCB-HP with any of its parts and without, each arm pulled once first and not, and with each of its four "
+    "parameters varied alone. First pulls belong into it: without them and without the reward bonus nothing makes the "
+    "policy try an arm, so that what looks like the bonus's worth is that of one pull.",
     source="Section “Our algorithm”; the paper has no ablation",
     settings={"cells": CELLS, "rounds": 5000, "trials": 100},
     quick={"cells": CELLS[:1], "rounds": 1000, "trials": 10},
@@ -172,21 +247,24 @@ STUDY = Study(
             paper="Exploring for the preference (the pseudo information gain) is needed.",
             source="Section “Our algorithm”, key design II",
             rule=_RULE,
-            judge=_worth(f"{BASE}:beta=0.0"),
+            refuted_by=_REFUTED,
+            judge=partial(_worth, "beta"),
         ),
         Claim(
             id="reward-bonus",
             paper="Exploring the arms' rewards (the Hoeffding bonus) is needed.",
             source="Section “Our algorithm”, key design II",
             rule=_RULE,
-            judge=_worth(f"{BASE}:reward_bonus=0.0"),
+            refuted_by=_REFUTED,
+            judge=partial(_worth, "reward_bonus"),
         ),
         Claim(
             id="weights",
             paper="The weights ω/‖r‖² are needed, because standard regression is not fit for this noise.",
             source="Section “Our algorithm”, key design I",
             rule=_RULE,
-            judge=_worth(f"{BASE}:weighted=false"),
+            refuted_by=_REFUTED,
+            judge=partial(_worth, "weighted"),
         ),
         Claim(
             id="theory-radius",
@@ -194,12 +272,13 @@ STUDY = Study(
             source="not in the paper, whose experiments use β = 0.1·√(D·log t)",
             rule="Confirmed if in every setting the regret with the theory's β is at most 1.1 times that with the "
             "experiments', partly if in some, else not confirmed.",
+            refuted_by="More than 1.1 times the regret in every setting.",
             judge=_judge_theory,
             ours=True,
         ),
     ),
     drawings=(
-        Drawing("ablation-parts", "PRUCB-HP with one part changed", _draw_parts, _describe_parts, _twin_parts),
+        Drawing("ablation-parts", "PRUCB-HP with any of its parts", _draw_parts, _describe_parts, _twin_parts),
         Drawing(
             "ablation-parameters", "The four parameters, one at a time", _draw_sweeps, _describe_sweeps, _twin_sweeps
         ),

@@ -188,7 +188,7 @@ def _draw_scaling(tables: Tables) -> Any:
             draw_rows(each, rows, "size", _STYLES[policy], linewidth=width)
             (row,) = found.where(policy=policy).rows()
             bound = f", bound {row['bound']:.2f}" if math.isfinite(row["bound"]) else ""
-            ends.append((float(rows["mean"][-1]), f"{row['exponent']:.2f}{bound}", ink(_STYLES[policy][0])))
+            ends.append((float(rows["mean"][-1]), f"{_power(row)}{bound}", ink(_STYLES[policy][0])))
         sizes = rows["size"].tolist()
         each.set_xscale("log")
         each.set_yscale("log")
@@ -226,7 +226,7 @@ def _describe_scaling(tables: Tables) -> str:
     parts = []
     for policy in POLICIES:
         rows = tables["exponents"].where(policy=policy).rows()
-        parts.append(f"{policy}: " + ", ".join(f"{axis_of(row)} {row['exponent']:.2f}" for row in rows))
+        parts.append(f"{policy}: " + ", ".join(f"{axis_of(row)} {_power(row)}" for row in rows))
     return (
         "Mean regret against rounds, arms, objectives and users, one varied at a time, on logarithmic axes. Fitted "
         f"exponents of {'; '.join(parts)}."
@@ -250,7 +250,13 @@ def _twin_scaling(tables: Tables) -> Table:
 
 def _with_bound(row: Mapping[str, Any]) -> str:
     bound = f"; bound {row['bound']:.2f}" if math.isfinite(row["bound"]) else ""
-    return f"{row['exponent']:z.2f} [{row['low']:z.2f}, {row['high']:z.2f}]{bound}"
+    interval = f" [{row['low']:z.2f}, {row['high']:z.2f}]" if row["monotone"] else ""
+    return f"{_power(row)}{interval}{bound}"
+
+
+def _power(row: Mapping[str, Any]) -> str:
+    """Return the exponent, or that there is none where the regret rises and falls."""
+    return f"{row['exponent']:z.2f}" if row["monotone"] else "no power law"
 
 
 DRAWINGS = (

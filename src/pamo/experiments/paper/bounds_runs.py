@@ -6,6 +6,7 @@ Exponents of growth are fitted alike to the regret and to the bounds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -80,13 +81,38 @@ def with_interval(sizes: Sequence[float], regret: Floats, seed: int) -> tuple[fl
 
 
 def exponent_row(
-    axis: str, policy: str, instances: str, sizes: Sequence[float], regret: Floats, bound: Floats | None, seed: int
+    axis: str,
+    policy: str,
+    instances: str,
+    sizes: Sequence[float],
+    regret: Floats,
+    bound: Floats | None,
+    seed: int,
+    monotone: bool = True,
 ) -> dict[str, Any]:
-    """Return a row of the table of exponents; bound: the theorem's, at the same sizes, or None where there is none."""
+    """Return a row of the table of exponents; bound: the theorem's, at the same sizes, or None where there is none.
+
+    monotone: whether the regret follows anything like a power law.
+    """
     power, low, high = with_interval(sizes, regret, seed)
     row = {"axis": axis, "policy": policy, "instances": instances, "trials": len(regret)}
     stated = np.nan if bound is None else exponent(sizes, bound)
-    return row | {"exponent": power, "low": low, "high": high, "bound": stated}
+    return row | {"exponent": power, "low": low, "high": high, "bound": stated, "monotone": monotone}
+
+
+def bends(regret: Floats) -> bool:
+    """Tell whether the mean over trials, (trials, sizes), rises somewhere and falls elsewhere by more than chance.
+
+    >>> rise, fall = [[1.0, 2.0, 4.0], [1.1, 2.1, 4.1]], [[1.0, 4.0, 2.0], [1.1, 4.1, 2.1]]
+    >>> bends(np.array(rise)), bends(np.array(fall))
+    (False, True)
+    """
+    steps = [
+        (one.low > 0, one.high < 0)
+        for first, second in combinations(range(regret.shape[1]), 2)
+        for one in [summarize(regret[:, second] - regret[:, first])]
+    ]
+    return any(rises for rises, _ in steps) and any(falls for _, falls in steps)
 
 
 def run_scaling(settings: Mapping[str, Any], seed: int, progress: Progress) -> tuple[list[dict[str, Any]], Table]:
@@ -118,7 +144,7 @@ def run_scaling(settings: Mapping[str, Any], seed: int, progress: Progress) -> t
         for policy in POLICIES:
             bound = None if policy == HIDDEN else np.array(bounds[policy])
             found = np.stack(regrets[policy], axis=1)
-            exponents.append(exponent_row(letter, policy, ALL, settings[axis], found, bound, seed))
+            exponents.append(exponent_row(letter, policy, ALL, settings[axis], found, bound, seed, not bends(found)))
     return exponents, Table.from_rows(rows)
 
 
@@ -168,6 +194,7 @@ def run_long(settings: Mapping[str, Any], seed: int, progress: Progress) -> tupl
         "curves": Table.stack([_curve(name, outcomes[name], bounds.get(name), shape.get(name)) for name in POLICIES]),
         "trials": Table.stack([_trials(name, outcomes[name], paper, bounds[name], instances) for name in THEOREMS]),
         "horizon": _horizon(environment, instances, settings["failure"]),
+        "far": _far(environment, settings["far"], seed, instances),
     }
     rows = []
     for name in POLICIES:
@@ -177,6 +204,25 @@ def run_long(settings: Mapping[str, Any], seed: int, progress: Progress) -> tupl
         if clear.sum() >= 2:
             rows.append(exponent_row("T", name, CLEAR, doublings[1:], added[clear], bound, seed))
     return rows, tables
+
+
+def _far(environment: Environment, settings: Mapping[str, Any], seed: int, instances: list[Gaps]) -> Table:
+    """Return trial by trial what the bounds of Theorem 2 and the corollary are worth where a policy could exceed them.
+
+    The first few trials of the long run, for many times as many rounds: below the trivial bound at last.
+    """
+    trials, rounds = min(settings["trials"], len(instances)), settings["rounds"]
+    marks = np.unique(np.geomspace(10, rounds, 60).astype(np.int64))
+    result = simulate(
+        [PrucbUp(), PrucbKp()], environment, rounds=rounds, trials=trials, seed=seed, checkpoints=marks.tolist()
+    )
+    bounds = [bounds_of(found, marks) for found in instances[:trials]]
+    return Table.stack(
+        [
+            _trials(name, outcome, -1, np.array([each[name] for each in bounds]), instances[:trials])
+            for name, outcome in zip((STATED, KNOWN), result.values(), strict=True)
+        ]
+    )
 
 
 def _bound_gains(name: str, environment: Environment, doublings: list[int], failure: float) -> Floats | None:
@@ -221,7 +267,8 @@ def _curve(name: str, outcome: PolicyResult, bound: Floats | None, shape: Floats
 
 
 def _trials(name: str, outcome: PolicyResult, paper: int, bound: Floats, instances: list[Gaps]) -> Table:
-    """Return trial by trial regret and bounds at the paper's horizon, and the least bound/regret of all rounds.
+    """Return trial by trial regret and bounds at the paper's horizon, the least bound/regret of all rounds noted, and
+    whether in any of them the bound is below the trivial one, so that a policy could exceed it.
 
     trivial: the rounds times the most that the users can lose in one: 1 each for Theorem 1, which knows no more, and
     the instance's largest gaps for the others.
@@ -234,6 +281,7 @@ def _trials(name: str, outcome: PolicyResult, paper: int, bound: Floats, instanc
         | {"least gap": [float(found.low.min()) for found in instances]}
         | {"regret": regret[:, paper], "bound": bound[:, paper], "trivial": rounds * np.array(lost)}
         | {"least ratio": _ratio(bound, regret).min(axis=1)}
+        | {"could fail": (bound < (1 - 1e-9) * outcome.rounds * np.array(lost)[:, None]).any(axis=1)}
     )
 
 

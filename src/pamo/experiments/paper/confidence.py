@@ -234,6 +234,7 @@ STUDY = Study(
             rule=_SHARE_RULE
             + "The share is that of trials in which it holds for all users and rounds, the probability "
             "1 − N·ϑ with the ϑ that is in β's logarithm. The worst of all environments and settings counts.",
+            refuted_by="More trials outside an ellipsoid at some time than the lemma allows, beyond chance.",
             judge=_judge_ellipsoid,
         ),
         Claim(
@@ -243,6 +244,7 @@ STUDY = Study(
             rule=_SHARE_RULE + "The share is that of trials in which it holds for all users, arms and rounds at once, "
             "with Theorem 1's settings; the probability is the lemma's, summed over them. The worst environment "
             "counts. At most partly if in some round all scores hold together less often than is stated for one.",
+            refuted_by="More trials with a score below the truth at some time than the lemma allows, beyond chance.",
             judge=_judge_upper_bound,
         ),
         Claim(
@@ -252,6 +254,7 @@ STUDY = Study(
             rule=_SHARE_RULE + "The share is that of trials in which it holds for all users and rounds from 2 on (in "
             "round 1 the radius is 0). Partly, too, if it is confirmed after the first tenth of the rounds. The worst "
             "environment counts.",
+            refuted_by="More trials outside this smaller ellipsoid than Lemma 2 allows for its own, early and late.",
             judge=partial(_judge_experiments, statement=SMALL, what="c̄ was in every user's ellipsoid"),
             ours=True,
         ),
@@ -260,6 +263,7 @@ STUDY = Study(
             paper="With the settings of the paper's experiments, scores are upper bounds as in Lemma 3.",
             source="not in the paper: with α = 1 the lemma promises next to nothing in the first rounds",
             rule="As for the radius, against the probability that Lemma 3 states with Theorem 1's settings.",
+            refuted_by="More trials with a score below the truth than Lemma 3 allows, early and late.",
             judge=partial(_judge_experiments, statement=BOUND, what="Every score was an upper bound for every user"),
             ours=True,
         ),

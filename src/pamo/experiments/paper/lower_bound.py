@@ -13,7 +13,7 @@ from pamo.experiments.study import Claim, Drawing, Finding, Study, judge_share
 from pamo.experiments.tables import Table, Tables
 from pamo.progress import Progress
 from pamo.simulation import summarize
-from pamo.simulation.plot import STYLES
+from pamo.simulation.plot import STYLES, printed
 from pamo.theory import preference_free_slope
 
 AWARE = ("prucb-hp", "prucb-up", "prucb-kp")
@@ -75,7 +75,13 @@ def _draw_slopes(tables: Tables) -> Any:
         rows = sorted(tables["growth"].where(cell=name).rows(), key=lambda row: -float(row["slope"]))
         policies = [row["policy"] for row in rows]
         intervals = [(row["slope"], row["low"], row["high"]) for row in rows]
-        draw_bars(each, policies, intervals, colours=[STYLES[policy][0] for policy in policies], form="{:.3f}")
+        draw_bars(
+            each,
+            list(map(printed, policies)),
+            intervals,
+            colours=[STYLES[policy][0] for policy in policies],
+            form="{:.3f}",
+        )
         each.axvline(preference_free_slope(), color="#222222", linewidth=1, linestyle=(0, (4, 2)))
         label(
             each,
@@ -120,6 +126,7 @@ STUDY = Study(
             rule="A preference-free policy grows linearly if the 95 % interval of its regret a round over the second "
             "half lies above 0.9 of the proof's slope and its growth exponent is at least 0.9. Confirmed if all do on "
             "both instances, partly if more than half.",
+            refuted_by="A policy that does not look at preferences and whose regret a round falls towards 0.",
             judge=_judge_linear,
         ),
         Claim(
@@ -128,6 +135,7 @@ STUDY = Study(
             source="Section “A lower bound”, Theorems 1 and 2",
             rule="Sub-linear here: regret a round over the second half below 0.1 and growth exponent below 0.9. "
             "Confirmed if so for all three on both instances, partly if in more than half of the cases.",
+            refuted_by="A preference-aware policy that goes on losing as much a round.",
             judge=_judge_aware,
         ),
     ),

@@ -121,6 +121,7 @@ STUDY = Study(
             source="Section “Unique challenges”",
             rule="Confirmed if the 95 % interval of the mean paired difference of errors lies below zero; not "
             "confirmed if it lies above; partly if it holds zero.",
+            refuted_by="A mean error from the dominated arm's samples that is above that from the other's.",
             judge=_judge,
         ),
     ),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pamo.experiments.figures import draw_curves
 from pamo.experiments.grid import PAPER_TRIALS, beats, curve, final
-from pamo.experiments.study import Drawing
+from pamo.experiments.study import Drawing, Finding, judge_share
 from pamo.experiments.tables import Table, Tables
 from pamo.simulation import summarize
 
@@ -19,7 +20,7 @@ def cell(users: int, block: int, objectives: int, preference: str, policies: Ite
     """Return one setting of the paper's experiments, by a name that says it all."""
     sizes = {"users": users, "block_size": block, "objectives": objectives, "preference": preference}
     return {
-        "cell": f"{preference}, N={users}, D={objectives}, blocks of {block}",
+        "cell": f"{preference}, N={users}, K={users * block}, D={objectives}, blocks of {block}",
         "environment": {"id": "gaussian"} | sizes,
         "policies": list(policies),
     }
@@ -51,13 +52,12 @@ def regret_drawing(
     def chosen(tables: Tables) -> list[str]:
         return [name for name in cells_of(tables) if keep in name]
 
-    def draw(tables: Tables) -> Any:
-        count = None if trials is None else min(trials, int(max(tables["curves"]["trials"])))
-        return draw_curves(tables, chosen(tables), policies, trials=count)
+    def count(tables: Tables) -> int | None:
+        return None if trials is None else min(trials, int(max(tables["curves"]["trials"])))
 
     usual: dict[str, Any] = {
-        "draw": draw,
-        "describe": lambda tables: describe_finals(tables, chosen(tables), policies),
+        "draw": lambda tables: draw_curves(tables, chosen(tables), policies, trials=count(tables)),
+        "describe": lambda tables: describe_finals(tables, chosen(tables), policies, count(tables)),
         "twin": lambda tables: twin_of_finals(tables, chosen(tables), policies),
     }
     return Drawing(id, title, **(usual | parts))
@@ -75,11 +75,11 @@ def twin_of_finals(tables: Tables, cells: Sequence[str], policies: Sequence[str]
     return Table.from_rows(rows)
 
 
-def describe_finals(tables: Tables, cells: Sequence[str], policies: Sequence[str]) -> str:
-    """Say in words how the curves end, lowest first, setting by setting."""
+def describe_finals(tables: Tables, cells: Sequence[str], policies: Sequence[str], trials: int | None = None) -> str:
+    """Say in words how the curves end, lowest first, setting by setting; trials: of how many, by default all."""
     parts = []
     for name in cells:
-        ends = sorted((float(curve(tables, name, policy)["mean"][-1]), policy) for policy in policies)
+        ends = sorted((float(curve(tables, name, policy, trials)["mean"][-1]), policy) for policy in policies)
         parts.append(f"{name}: " + ", ".join(f"{policy} {mean:,.0f}" for mean, policy in ends))
     return "Mean cumulative regret against rounds. Final values, lowest first. " + "; ".join(parts) + "."
 
@@ -91,6 +91,27 @@ def count_beaten(
     lost = [(name, other) for name in cells for other in others if not beats(tables, name, policy, other)]
     total = len(cells) * len(others)
     return total - len(lost), total, lost
+
+
+SUPERIOR_RULE = (
+    "if the 95 % interval of the paired difference of final regrets lies below zero. Confirmed if it wins all "
+    "(setting, competitor) pairs, partly if more than half, else not."
+)
+SUPERIOR_REFUTED = (
+    "A competitor whose regret is as low or lower, in any setting; in half of the pairs, for the worst verdict."
+)
+
+
+def judge_superior(tables: Tables, policy: str, others: Sequence[str]) -> Finding:
+    """Judge whether a policy has less regret than each of the others in every setting, and say where it has not."""
+    names = cells_of(tables)
+    won, total, lost = count_beaten(tables, names, policy, others)
+    seen = f"Lower regret in {won} of {total} comparisons ({len(names)} settings, {len(others)} competitors)."
+    if lost:
+        counts = Counter(other for _, other in lost)
+        seen += f" Not lower than: {', '.join(f'{other} in {count}' for other, count in counts.most_common())} of "
+        seen += f"{len(names)} settings."
+    return Finding(judge_share(won, total), seen, {"won": won, "comparisons": total})
 
 
 def cells_of(tables: Tables) -> list[str]:

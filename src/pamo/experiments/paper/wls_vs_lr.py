@@ -119,6 +119,7 @@ _RULE = (
     "For each number of samples, the 95 % interval of the mean paired difference of errors must lie below zero. "
     "Confirmed if it does for all, partly if for more than half, else not confirmed."
 )
+_REFUTED = "A mean error that is no lower, at half of the numbers of samples."
 
 STUDY = Study(
     name="wls-vs-lr",
@@ -137,6 +138,7 @@ STUDY = Study(
             paper="The weighted estimator has a lower error than linear regression at every number of samples.",
             source="Appendix, “Analysis on WLS estimator”",
             rule=_RULE,
+            refuted_by=_REFUTED,
             judge=_judge("WLS", "LR"),
         ),
         Claim(
@@ -144,6 +146,7 @@ STUDY = Study(
             paper="It is the weights that do it: they lower the error without the ridge, too.",
             source="implied in the same place",
             rule=_RULE,
+            refuted_by=_REFUTED,
             judge=_judge("WLS, λ→0", "LR"),
             ours=True,
         ),
@@ -152,6 +155,7 @@ STUDY = Study(
             paper="The weighted estimator is also better than linear regression with the same ridge, λ = 1.",
             source="not in the paper, which gives the ridge to its own estimator alone",
             rule=_RULE,
+            refuted_by=_REFUTED,
             judge=_judge("WLS", "LR, λ=1"),
             ours=True,
         ),

@@ -1,0 +1,164 @@
+"""How the SQLite store erases: in steps, between which others are served.
+
+The user's events are rewritten some at a time, the snapshot is mended, and the log is emptied. What is still to be done
+stands in the database, and is done at the next start.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from pamo.errors import StoreError
+from pamo.store import snapshot as snapshots
+from pamo.store.base import Event, Outcome, Receipt, UserErased
+from pamo.store.checksums import checksum
+from pamo.store.encoding import DECISION, encode, to_json
+from pamo.store.ledger import nobody, runs
+from pamo.store.rules import Entry, redacted
+from pamo.store.sqlite_writing import REWRITE, SqliteWriting
+
+ERASED_AT_A_TIME = 500
+"""Decisions, with their feedback, that are rewritten in one step of an erasure."""
+
+PATIENCE = 5.0
+"""Seconds for which an erasure waits until nobody reads the log any more."""
+
+
+class Erasing(NamedTuple):
+    """An erasure that was begun: of whom, in all events up to which, when it was asked for, and the mark before."""
+
+    user: str
+    mark: int
+    at: float
+    before: int
+
+
+class SqliteErasing(SqliteWriting):
+    """Takes users out of the journal in a SQLite file, down to the bytes."""
+
+    _erasing: Erasing | None = None
+
+    def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
+        """Hand in events to be recorded together; those with an erasure go in turn, and others in between."""
+        checked = [self._checker.check(event) for event in events]
+        if not any(isinstance(event, UserErased) for event in checked):
+            return self._writer.submit(checked)
+        future = self._aside_of_others(lambda: self._in_turn(checked))
+        self._pressing.add(future)
+        future.add_done_callback(self._pressing.discard)
+        return future
+
+    def _in_turn(self, events: list[Event]) -> list[Receipt]:
+        receipts: list[Receipt] = []
+        for run in runs(events):
+            erased = run[0]
+            receipts += [self._erase(erased)] if isinstance(erased, UserErased) else self._writer.submit(run).result()
+        return receipts
+
+    def _erase(self, event: UserErased) -> Receipt:
+        if self._erasing is not None:  # what was begun before, and could not be finished
+            self._carry_out(self._step)
+        sequence = 0
+        if self._step(lambda: self._begin_erasing(event)):
+            sequence = self._carry_out(self._step)
+        deadline = time.monotonic() + PATIENCE
+        while self._unclean is not None and not self._step(self._empty_log):  # the log held the name as well
+            if time.monotonic() > deadline or self._closed:
+                raise StoreError(
+                    f"the user is erased from the journal, but not yet from the log of {self.path}, which something "
+                    "reads: that is done as soon as nobody does; ask again to be told"
+                )
+            time.sleep(0.02)
+        return Receipt(Outcome.RECORDED, sequence) if sequence else nobody(event)
+
+    def _begin_erasing(self, event: UserErased) -> bool:
+        """Note whom to erase, so that a process that is killed meanwhile is followed by one that finishes."""
+        one = Erasing(event.user or "", self._fold.sequence, event.at, self._erased)
+        if not self._write.execute(f"{self._ask.made} LIMIT 1", self._by(one.user)).fetchall():
+            return False
+        notes = {"erasing": to_json(one), "unclean": self._unclean or "log", "erased": str(one.mark)}
+        with self._transaction():
+            self._write.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", notes.items())
+        self._unclean, self._erased, self._erasing = notes["unclean"], one.mark, one
+        with self.lock:
+            self._fold.erase(one.user)
+        return True
+
+    def _finish_erasing(self) -> None:
+        """Finish the erasure that the process before was at when it ended."""
+        for (erasing,) in self._write.execute("SELECT value FROM facts WHERE name = 'erasing'").fetchall():
+            self._erasing = Erasing(*json.loads(erasing))
+            ((self._link,),) = self._write.execute("SELECT link FROM events ORDER BY sequence DESC LIMIT 1")
+            self._carry_out(lambda step: step())
+
+    def _carry_out(self, step: Callable[[Callable[[], Any]], Any]) -> int:
+        """Take the user who is to be erased out of journal and snapshot; return the number of the event for it."""
+        while step(self._redact_some):
+            pass
+        self._forget_in_snapshot()
+        return int(step(self._note_erased))
+
+    def _redact_some(self) -> bool:
+        """Take a user out of some events; tell whether there were any."""
+        assert self._erasing is not None
+        user, mark = self._erasing[:2]
+        some = f"{self._ask.made} AND sequence <= ? LIMIT ?"
+        statement = f"{self._ask.columns} WHERE decision IN ({some})"
+        rows = self._write.execute(statement, (*self._by(user), mark, ERASED_AT_A_TIME)).fetchall()
+        changed = []
+        for row in rows:
+            old: Any = self._event(row)
+            sequence, kind, decision, name, key, body, own, _ = row
+            # As long as it was: SQLite then leaves all other events where they are, and no copies of them behind.
+            size = sum(len(text.encode()) for text in (name or "", key or "", body)) + 16 * (kind == DECISION)
+            new = encode(redacted(old)).body
+            new += " " * (size - len(new.encode()))
+            changed.append((sequence, None, None, new, own, checksum(own, kind, decision, None, None, new), None, None))
+        self._write.execute(REWRITE, (to_json(changed),))
+        self._look_after_log()
+        return bool(rows)
+
+    def _leave_out(self, entries: dict[str, Entry]) -> None:
+        """Take the user who is being erased out of what a batch is judged by: what comes now has no name any more."""
+        if (erasing := self._erasing) is None:
+            return
+        for name, entry in entries.items():
+            if entry.decision.user == erasing.user and entry.sequence <= erasing.mark:
+                parts = [(sequence, redacted(part)) for sequence, part in entry.parts]
+                entries[name] = Entry(redacted(entry.decision), entry.sequence, parts)  # type: ignore[arg-type]
+
+    def _empty_log(self) -> bool:
+        """Empty the log once nobody is being erased: what is written for that would fill it again."""
+        return self._erasing is None and super()._empty_log()
+
+    def _forget_in_snapshot(self) -> None:
+        """Take a user out of the snapshot, or throw that away if it cannot be done."""
+        assert self._erasing is not None
+        one = self._erasing
+        if not snapshots.without(self._snapshot_path, one.user, one.mark, one.before):
+            snapshots.remove(self._snapshot_path)
+
+    def _note_erased(self) -> int:
+        """Record that a user was erased."""
+        assert self._erasing is not None
+        ((sequence,),) = self._write.execute("SELECT max(sequence) + 1 FROM events")
+        with self._transaction():
+            self._insert([(sequence, UserErased(None, self._erasing.at))])
+            self._write.execute("DELETE FROM facts WHERE name = 'erasing'")
+        self._erasing = None
+        with self.lock:
+            if self._fold is not None:
+                self._fold.sequence = sequence
+        return int(sequence)
+
+    def close(self, *, snapshot: bool = True) -> None:
+        """Finish what was handed in, keep the sums unless told otherwise, and let go of the files."""
+        if self._aside is not None:
+            self._pressing.add(self)
+            self._aside.shutdown()
+            self._pressing.discard(self)
+        super().close(snapshot=snapshot)

@@ -1,0 +1,127 @@
+"""Pulls under way, and limits on exploring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pamo import Engine
+from pamo.engine import under_way
+from pamo.errors import InputError
+
+from .worlds import World
+
+
+class Clock:
+    """Seconds since 1970, as a test wants them."""
+
+    def __init__(self) -> None:
+        self.now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def pending(engine: Engine) -> list[float]:
+    counted: list[float] = engine.core.decider.under_way.line.round(6).tolist()
+    return counted
+
+
+def test_a_decision_counts_as_a_pull_until_its_feedback_is_there_or_not_to_be_expected(tmp_path: Path) -> None:
+    clock, path = Clock(), tmp_path / "shop.db"
+    with Engine(["taste"], store=path, seed=1, clock=clock) as engine:
+        engine.add_arms(["A", "B"])
+        answered = engine.decide("ann", arms=["A"])
+        waiting = engine.decide("ann", arms=["A"], key="k")
+        engine.decide("ann", arms=["A"], key="k")  # the same again
+        engine.decide_many([{"user": "bob", "arms": ["B"], "k": 1}])
+        assert pending(engine) == [2.0, 1.0]
+        clock.now += 10.0
+        engine.feedback(answered, {"taste": 0.5})
+        engine.feedback(answered, {"taste": 0.5})
+        assert pending(engine) == [1.0, 1.0]
+        engine.add_arm("C")
+        assert engine.decide("ann", arms=["C"]).arm == "C"
+        assert pending(engine) == [1.0, 1.0, 1.0]
+    with Engine(store=path, seed=1, clock=clock) as engine:  # from the journal's end
+        engine.decide("ann", arms=["C"])
+        assert pending(engine) == [1.0, 1.0, 2.0]
+        clock.now += under_way.LEAST_PATIENCE + 1.0
+        engine.decide("ann", arms=["C"])
+        assert pending(engine)[:2] == [under_way.GIVEN_UP, under_way.GIVEN_UP]
+        assert engine.feedback(waiting, {"taste": 0.5}).status == "recorded", "late feedback counts"
+        # It has gone on waiting for as long as feedback takes, and counts for less where most never comes.
+        for _ in range(400):
+            late, never = engine.decide("ann", arms=["A"]), engine.decide("ann", arms=["B"])
+            assert never.arm == "B"
+            clock.now += 5 * under_way.LEAST_PATIENCE
+            engine.feedback(late, {"taste": 0.5})
+        found = engine.core.decider.under_way
+        assert 5 * under_way.LEAST_PATIENCE < found.patience < 40 * under_way.LEAST_PATIENCE
+        assert 0.4 < found.weight < 0.65
+
+
+def test_what_is_kept_in_mind_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(under_way, "MOST", 10)
+    with Engine(["taste"], seed=1) as engine:
+        engine.add_arm("A")
+        for _ in range(35):
+            engine.decide("ann")
+        assert len(engine.core.decider.under_way) == 10
+        assert pending(engine) == pytest.approx([10 + 25 * under_way.GIVEN_UP])
+
+
+@pytest.mark.parametrize("policy", ["prucb-hp", "prts"])
+def test_at_most_so_many_decisions_explore(policy: str) -> None:
+    world = World(arms=8, users=5, noise=0.3, seed=3)
+    shares = {}
+    for share in (1.0, 0.1, 0.0):
+        with world.engine(policy=policy, explore_at_most=share, draws=20) as engine:
+            for arm in world.arms:
+                world.answer(engine, engine.decide("u0", arms=[arm]))
+            explored = []
+            for _ in range(60):
+                for user in world.users:
+                    decision = engine.decide(user)
+                    explored.append(engine.explain(decision).explored)
+                    assert share > 0.0 or not explored[-1]
+                    assert share > 0.0 or decision.propensity == 1.0
+                    world.answer(engine, decision)
+            shares[share] = np.mean(explored)
+    assert shares[1.0] > 0.2 > 0.1 + 11 / 300 >= shares[0.1] > 0.05 > shares[0.0] == 0.0
+
+
+@pytest.mark.parametrize("policy", ["prucb-hp", "prts"])
+def test_an_arm_that_looks_much_worse_is_not_explored(policy: str) -> None:
+    world = World(arms=8, users=5, noise=0.3, seed=3)
+    worst = {}
+    for within in (None, 0.1):
+        with world.engine(policy=policy, explore_within=within, draws=20) as engine:
+            for arm in world.arms:
+                world.answer(engine, engine.decide("u0", arms=[arm]))
+            least = 1.0
+            for _ in range(40):
+                for user in world.users:
+                    decision = engine.decide(user, k=3)
+                    why = engine.explain(decision)
+                    assert why.chosen is not None
+                    assert why.without_exploration is not None
+                    least = min(least, why.chosen.value / why.without_exploration.value)
+                    assert 0.0 < decision.propensity <= 1.0
+                    world.answer(engine, decision)
+            worst[within] = least
+    assert worst[None] < 0.8 < 0.9 - 1e-9 <= worst[0.1] < 1.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"explore_at_most": value} for value in (-0.1, 1.1, "all", True, float("nan"))]
+    + [{"explore_within": value} for value in (-0.1, "near", float("inf"))],
+)
+def test_limits_that_make_no_sense_are_refused_by_name(options: Any) -> None:
+    with pytest.raises(InputError, match=next(iter(options))) as caught:
+        Engine(["taste"], **options)
+    assert caught.value.field == next(iter(options))

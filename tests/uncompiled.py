@@ -1,0 +1,87 @@
+"""Trials that a GPU's loop plays, and CUDA's simulator playing them with every kernel left plain Python.
+
+`NUMBA_ENABLE_CUDASIM=1 python -m tests.uncompiled OUT.npz` saves what they record. Numba would compile for minutes what
+Python runs in a second; whether it can be compiled for a GPU is seen on one (`python -m benchmarks.cuda`).
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numba.extending
+import numpy as np
+
+
+class Plain:
+    """A function where Numba would have made a compiled one."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+    def enable_caching(self) -> None:
+        raise RuntimeError("there is nothing to cache")
+
+
+INTRINSICS: dict[str, Callable[..., Any]] = {
+    "bare": lambda array: array,
+    "lane_of": lambda chunk, lane, lanes: chunk[:, lane],
+    "row_of": lambda rows, n: rows[n // rows.shape[2], :, n % rows.shape[2]],
+    "_bits_of": lambda number: int(np.float64(number).view(np.int64)),
+    "_number_of": lambda bits: np.int64(bits).view(np.float64),
+}
+"""What Numba writes as machine code, in Python."""
+
+if __name__ == "__main__":
+    vars(numba)["njit"] = lambda **options: Plain
+    vars(numba.extending)["intrinsic"] = lambda function: INTRINSICS[function.__name__]
+    warnings.simplefilter("ignore", RuntimeWarning)  # words that overflow, as they should
+
+from pamo import environments, simulate  # noqa: E402  # after what they are compiled with
+from pamo.simulation import cuda  # noqa: E402
+
+CASES: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "local tables, waves, blocks at random, newcomers": (
+        "prucb-hp",
+        environments.Gaussian(users=3, block_size=4, objectives=3, newcomers=1, arrival=5),
+        {"WAVE": 2},
+    ),
+    "tables in the GPU's memory, blocks in turn, stated preferences": (
+        "prucb-up",
+        environments.Bounded(users=2, block_size=3, objectives=2, protocol="rotate"),
+        {"LOCAL": dict.fromkeys(cuda.LOCAL, 0)},
+    ),
+    "a shared prior, every arm to everybody": (
+        "prucb-hp-v:bias=true",
+        environments.Gaussian(users=2, block_size=3, objectives=2, protocol="all"),
+        {},
+    ),
+    "arms as each user alone knows them": ("ucb-per-user", environments.conflict(preference_variance=0.1), {}),
+}
+"""A policy, an environment, and limits of `pamo.simulation.cuda` to play them under."""
+
+
+def play(case: str, device: str) -> Any:
+    """Return the result of a case."""
+    policy, environment, limits = CASES[case]
+    usual = {name: getattr(cuda, name) for name in limits}
+    vars(cuda).update(limits)
+    run: dict[str, Any] = {"rounds": 30, "trials": 3, "first_trial": 2, "seed": 5, "checkpoints": [10]}
+    result = simulate([policy], environment, device=device, **run)[policy.split(":")[0]]
+    vars(cuda).update(usual)
+    return result
+
+
+RECORDED = ("regret_by_user", "pareto_regret", "overall", "optimal_share", "preference_error", "pulls")
+
+if __name__ == "__main__":
+    played = {case: play(case, "cuda") for case in CASES}
+    np.savez(sys.argv[1], **{f"{case}/{name}": getattr(played[case], name) for case in CASES for name in RECORDED})
