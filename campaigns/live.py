@@ -10,6 +10,7 @@ from a seed to such numbers, in `WORLDS` with what each of them must reach; to a
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -77,11 +78,14 @@ def new_tastes(draws: np.random.Generator, guests: int) -> Floats:
 class Play:
     """A shop and the engine that chooses for its guests."""
 
-    def __init__(self, shop: Shop, seed: int, arms: int | None = None) -> None:
+    def __init__(self, shop: Shop, seed: int, arms: int | None = None, features: Floats | None = None) -> None:
         self.shop = shop
-        self.engine = Engine(OBJECTIVES, seed=seed)
-        for arm in range(len(shop.means) if arms is None else arms):
-            self.engine.add_arm(f"arm-{arm}")
+        names = [f"feature-{k}" for k in range(0 if features is None else features.shape[1])]
+        self.engine = Engine(OBJECTIVES, seed=seed, features=names)
+        ids = [f"arm-{arm}" for arm in range(len(shop.means) if arms is None else arms)]
+        rows = [] if features is None else features.tolist()
+        known = {arm: dict(zip(names, row, strict=True)) for arm, row in zip(ids, rows, strict=False)}
+        self.engine.add_arms(ids, features=known)
 
     def decide(self, guest: int) -> tuple[str, int]:
         """Return a decision's id and the arm's number."""
@@ -158,6 +162,24 @@ def incomplete(missing: Callable[[np.random.Generator], npt.NDArray[np.bool_]]) 
     return world
 
 
+def featured(explained: float) -> Callable[[int], dict[str, float]]:
+    """Return the catalogue with ten features of each arm that explain this share of the variance of means."""
+
+    def world(seed: int) -> dict[str, float]:
+        shop = Shop.of(3000, 60, seed)
+        features = shop.draws.standard_normal((3000, 10))
+        weights = shop.draws.standard_normal((10, len(OBJECTIVES)))
+        told = 0.22 * (features @ weights) / np.linalg.norm(weights, axis=0)
+        mixed = 0.5 + math.sqrt(1.0 - explained) * (shop.means - 0.5) + math.sqrt(explained) * told
+        shop.means = np.clip(mixed, 0.03, 0.97)
+        play = Play(shop, seed, features=features)
+        scores = list(play.rounds(60))
+        play.close()
+        return {"in the end": float(np.mean(scores[-10:])), "on average": float(np.mean(scores))}
+
+    return world
+
+
 def tastes_change(seed: int) -> dict[str, float]:
     """Half the guests care about other things after sixty visits; the score is theirs."""
     shop = Shop.of(30, 150, seed)
@@ -198,6 +220,8 @@ WORLDS: dict[str, tuple[Callable[[int], dict[str, float]], dict[str, tuple[float
         {"its share unrated": (0.0, 0.05), "then rounds 1-3": (0.93, 2.0), "rounds 8-10": (0.95, 2.0)},
     ),
     "catalogue": (catalogue, {"in the end": (0.80, 2.0), "on average": (0.70, 2.0)}),
+    "features": (featured(0.8), {"on average": (0.90, 2.0)}),
+    "useless": (featured(0.0), {"on average": (0.67, 2.0)}),
 }
 """Each world, and the least and the most that the mean over seeds may be of each of its numbers."""
 

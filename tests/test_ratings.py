@@ -34,7 +34,7 @@ from pamo.experiments.ratings import (
 )
 from pamo.experiments.ratings_description import describe, verdict
 from pamo.experiments.tables import Table
-from pamo.priors import left_out
+from pamo.priors import foretelling
 from pamo.ratings import Ratings, ratings_of, read_ratings
 from pamo.streams import ENVIRONMENT, stream_for
 
@@ -468,8 +468,8 @@ def test_of_a_users_ratings_of_an_item_the_last_counts(time: str | None, tmp_pat
 # ---- the prior that is chosen by what foretells
 
 
-def rounds_of(ratings: Ratings) -> left_out.Rounds:
-    return left_out.Rounds(ratings.reward, ratings.overall, ratings.starts)
+def rounds_of(ratings: Ratings) -> foretelling.Rounds:
+    return foretelling.Rounds(ratings.reward, ratings.overall, ratings.starts)
 
 
 def test_what_is_left_out_is_foretold_as_if_it_had_never_been_seen() -> None:
@@ -477,7 +477,7 @@ def test_what_is_left_out_is_foretold_as_if_it_had_never_been_seen() -> None:
     x = np.column_stack([np.ones(len(rounds.overall)), rounds.reward])
     factors = np.linspace(0.5, 2.0, len(x))
     found = np.empty(len(x))
-    left_out.errors_left_out(found, x, rounds.overall, factors, rounds.starts, ridge)
+    foretelling.left_out(found, x, rounds.overall, factors, rounds.starts, ridge)
     for first, last in itertools.pairwise(rounds.starts.tolist()):
         for i in range(first, last):
             others = [k for k in range(first, last) if k != i]
@@ -502,14 +502,14 @@ def test_noise_that_varies_with_the_reward_passes_for_no_difference_between_user
     draw = np.random.default_rng(seed)
     reward = draw.uniform(size=(1500, 3))
     noise = 0.3 * (1.0 - reward.mean(axis=1)) * draw.standard_t(4, size=1500)
-    rounds = left_out.Rounds(reward, reward @ TASTE + noise, np.arange(0, 1501, 5))
-    beta = left_out.regressions(left_out.summed(rounds), left_out.fit(rounds))
+    rounds = foretelling.Rounds(reward, reward @ TASTE + noise, np.arange(0, 1501, 5))
+    beta = foretelling.regressions(foretelling.summed(rounds), foretelling.fit(rounds))
     assert beta[:, 1:].std(axis=0).max() < 0.01
 
 
 def test_the_variances_that_made_the_users_are_found() -> None:
     ratings = people(users=600, each=20, spread=0.2, bias=0.1)
-    common = left_out.fit(rounds_of(ratings))
+    common = foretelling.fit(rounds_of(ratings))
     level = math.sqrt(0.01 + 0.04 * (common.center**2).sum())  # where rewards are at their mean
     assert np.sqrt(common.spread) == pytest.approx([level, 0.2, 0.2, 0.2], rel=0.15)
     assert common.noise == pytest.approx(0.0225, rel=0.1)
@@ -521,7 +521,7 @@ def test_the_variances_that_made_the_users_are_found() -> None:
 
 def test_the_papers_weights_are_taken_where_its_premise_holds() -> None:
     for grows in (False, True):
-        fitted = left_out.fit(rounds_of(people(users=200, each=20, spread=0.3, grows=grows)))
+        fitted = foretelling.fit(rounds_of(people(users=200, each=20, spread=0.3, grows=grows)))
         assert (fitted.weights[0] < 1.0) == grows
 
 

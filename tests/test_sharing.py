@@ -21,11 +21,14 @@ from pamo.priors import (
     BIAS_MEAN,
     BIAS_RIDGE,
     COUNT,
+    LEVELS,
     NOISE,
     PAPER,
     PLAIN,
     PRIOR_ROUNDS,
     RIDGE,
+    SHARE,
+    SUM_RIDGE,
     Population,
     empty_population,
     population_of,
@@ -97,21 +100,28 @@ def rounds_of(batch: Feedback) -> list[witness_spread.Rounds]:
 
 
 @settings(max_examples=60)
-@given(batch=batches(missing=False, most=30), bias=st.booleans(), elasticity=st.sampled_from([None, 0.0, 0.3, 1.0]))
-def test_the_fit_is_the_plain_one(batch: Feedback, bias: bool, elasticity: float | None) -> None:
-    population = population_of(users_of(batch), bias=bias, elasticity=elasticity, ridge=3.0)
+@given(
+    batch=batches(missing=False, most=30),
+    bias=st.booleans(),
+    elasticity=st.sampled_from([None, 0.0, 0.3, 1.0]),
+    levels=st.booleans(),
+)
+def test_the_fit_is_the_plain_one(batch: Feedback, bias: bool, elasticity: float | None, levels: bool) -> None:
+    population = population_of(users_of(batch), bias=bias, elasticity=elasticity, levels=levels, ridge=3.0)
     rounds = rounds_of(batch)
     expected = (
-        witness_spread.fit(rounds, batch.objectives, bias=bias, elasticity=elasticity) if len(batch.row) else None
+        witness_spread.fit(rounds, batch.objectives, bias=bias, elasticity=elasticity, levels=levels)
+        if len(batch.row)
+        else None
     )
     if expected is None:
         start = empty_population(batch.objectives, ridge=3.0)
         np.testing.assert_array_equal(population.numbers, start.numbers)
         np.testing.assert_array_equal(population.mean, start.mean)
         return
-    beliefs = [witness_spread.believe(own, expected) for own in rounds]
+    beliefs = [witness_spread.believe(own, expected, witness_spread.find_sites(own, expected)) for own in rounds]
     shaky = max(expected.signal, *(float(np.linalg.cond(belief.factor)) ** 2 for belief in beliefs))
-    if shaky > 1e7:
+    if shaky > 1e7 or expected.doubtful:
         return  # rounding decides: as good as one round in all
     tolerance = 1e-9 + 1e-14 * shaky
     numbers = population.numbers
@@ -122,6 +132,8 @@ def test_the_fit_is_the_plain_one(batch: Feedback, bias: bool, elasticity: float
     assert numbers[PAPER] == pytest.approx(expected.paper, rel=tolerance)
     assert numbers[PRIOR_ROUNDS] == expected.prior_rounds
     assert numbers[COUNT] == len(batch.row)
+    assert numbers[SUM_RIDGE] == pytest.approx(expected.sum_ridge, rel=1e3 * tolerance, abs=tolerance)
+    assert (numbers[SHARE] > 0.0) == (expected.levels is not None)
     if expected.bias_ridge is None:
         assert numbers[BIAS_RIDGE] < 0.0
     else:
@@ -194,7 +206,8 @@ def test_a_user_without_rounds_gets_the_mean_and_changes_nothing() -> None:
     center, inverse, noise = regress(more, SHARED)
     for new in (0, 13):
         np.testing.assert_allclose(center[new], other.mean, rtol=1e-9)
-        np.testing.assert_allclose(inverse[new], np.eye(3) / other.numbers[RIDGE], rtol=1e-9, atol=1e-12)
+        gram = other.numbers[RIDGE] * np.eye(3) + other.numbers[SUM_RIDGE]
+        np.testing.assert_allclose(inverse[new] @ gram, np.eye(3), rtol=1e-9, atol=1e-9)
         assert noise[new] == pytest.approx(other.numbers[NOISE])
 
 
@@ -250,6 +263,42 @@ def test_sharing_helps_those_of_whom_little_is_known() -> None:
     alone = dataclasses.replace(SHARED, shared=False, omega=3.0, first=1.0 / 3.0)
     errors = [float(np.linalg.norm(regress(few.users, e)[0] - few.preference, axis=1).mean()) for e in (SHARED, alone)]
     assert errors[0] < 0.6 * errors[1]
+
+
+# ---- two levels, and a sum
+
+
+def visits(tastes: Floats, rounds: int, seed: int, around: float = 0.25) -> UserStatistics:
+    """Return users of these tastes who each saw rewards at random, around ½ by so much."""
+    generator, (count, objectives) = np.random.default_rng(seed), tastes.shape
+    users, row = UserStatistics.zeros(users=count, objectives=objectives), np.repeat(np.arange(count), rounds)
+    reward = 0.5 + around * generator.standard_normal((len(row), objectives))
+    users.observe(row, reward, np.sum(tastes[row] * reward, axis=1) + 0.3 * generator.standard_normal(len(row)))
+    return users
+
+
+def test_two_levels_are_found_where_there_are_two_and_nowhere_else() -> None:
+    generator = np.random.default_rng(5)
+    two = np.where(generator.random((60, 5)) < 0.3, 2.0, 0.5)
+    users = visits(two, 6, seed=1)
+    population = population_of(users, levels=True)
+    assert population.numbers[SHARE] == pytest.approx(0.7, abs=0.1)
+    np.testing.assert_allclose(np.sort(population.numbers[LEVELS : LEVELS + 2]), [0.5, 2.0], atol=0.25)
+    levels, alike = (regress(users, dataclasses.replace(SHARED, levels=on))[0] for on in (True, False))
+    assert np.linalg.norm(levels - two) < 0.85 * np.linalg.norm(alike - two)
+    one = 1.0 + 0.5 * generator.standard_normal((60, 5))
+    assert population_of(visits(one, 6, seed=2), levels=True).numbers[SHARE] == 0.0
+
+
+def test_a_sum_that_does_not_vary_is_no_sign_that_nothing_does() -> None:
+    """Rewards that are all alike show 1·c alone, and tastes that add up to one are then all the same."""
+    tastes = np.random.default_rng(7).dirichlet(np.full(5, 0.6), 80)
+    users = visits(tastes, 8, seed=3, around=0.02)
+    assert population_of(users).numbers[SUM_RIDGE] > 0.0
+    assert spread_of(population_of(visits(tastes, 8, seed=3))) == pytest.approx(np.var(tastes), rel=0.5)
+    varied = np.random.default_rng(8).normal(1.0, 0.5, (80, 5))
+    held = population_of(visits(varied, 20, seed=4)).numbers
+    assert held[SUM_RIDGE] < held[RIDGE]  # their sum varies as their differences do
 
 
 # ---- the edge

@@ -7,6 +7,7 @@ Python runs in a second; whether it can be compiled for a GPU is seen on one (`p
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import warnings
 from collections.abc import Callable
@@ -40,9 +41,16 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
 }
 """What Numba writes as machine code, in Python."""
 
+
+def written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the Python of what Numba writes as machine code; a fixed list is known by its numbers."""
+    numbers = inspect.getclosurevars(function).nonlocals.get("numbers")
+    return INTRINSICS[function.__name__] if numbers is None else numbers.__getitem__
+
+
 if __name__ == "__main__":
     vars(numba)["njit"] = lambda **options: Plain
-    vars(numba.extending)["intrinsic"] = lambda function: INTRINSICS[function.__name__]
+    vars(numba.extending)["intrinsic"] = written
     warnings.simplefilter("ignore", RuntimeWarning)  # words that overflow, as they should
 
 from pamo import environments, simulate  # noqa: E402  # after what they are compiled with
@@ -54,10 +62,10 @@ CASES: dict[str, tuple[str, Any, dict[str, Any]]] = {
         environments.Gaussian(users=3, block_size=4, objectives=3, newcomers=1, arrival=5),
         {"WAVE": 2},
     ),
-    "tables in the GPU's memory, blocks in turn, stated preferences": (
+    "tables in the GPU's memory, threads of several trials, blocks in turn, stated preferences": (
         "prucb-up",
         environments.Bounded(users=2, block_size=3, objectives=2, protocol="rotate"),
-        {"LOCAL": dict.fromkeys(cuda.LOCAL, 0)},
+        {"LOCAL": dict.fromkeys(cuda.LOCAL, 0), "BLOCK": 2},
     ),
     "a shared prior, every arm to everybody": (
         "prucb-hp-v:bias=true",
@@ -74,7 +82,7 @@ def play(case: str, device: str) -> Any:
     policy, environment, limits = CASES[case]
     usual = {name: getattr(cuda, name) for name in limits}
     vars(cuda).update(limits)
-    run: dict[str, Any] = {"rounds": 30, "trials": 3, "first_trial": 2, "seed": 5, "checkpoints": [10]}
+    run: dict[str, Any] = {"rounds": 30, "trials": 5, "first_trial": 2, "seed": 5, "checkpoints": [10]}
     result = simulate([policy], environment, device=device, **run)[policy.split(":")[0]]
     vars(cuda).update(usual)
     return result

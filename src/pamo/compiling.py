@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]  # it ships no types
 from numba.core.compiler import Compiler
+from numba.core.cpu import CPUContext
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import populate_array
 
@@ -186,6 +189,22 @@ def _count_of(dims):  # type: ignore[no-untyped-def]  # Numba compares the signa
     return lambda dims: len(dims)  # noqa: PLW0108  # Numba compiles a function of ours, and `len` is not one
 
 
+def counted(count: int, table: Any) -> Any:
+    """Return a count for arithmetic with the table's numbers: a single one where those are, which an int would widen.
+
+    >>> counted(3, np.zeros(2))
+    3
+    """
+    return count
+
+
+@overload(counted)
+def _counted(count, table):  # type: ignore[no-untyped-def]  # as above
+    if table.dtype == numba.float32:
+        return lambda count, table: np.float32(count)
+    return lambda count, table: count
+
+
 @_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
 def bare(typing: Any, array: Any) -> Any:
     """Return the same array without its count of references, which a view in a hot loop would go up and down.
@@ -252,6 +271,33 @@ def row_of(typing: Any, rows: Any, n: Any) -> Any:
         return _bare_line(context, builder, line, table, start, length, strides[1])
 
     return line(rows, numba.types.intp), code
+
+
+def listed(values: npt.NDArray[Any]) -> Any:
+    """Return what gives a kernel the number at a place of a fixed list.
+
+    A global array is what Numba would put into a GPU's constant memory, which answers threads that ask for different
+    places one after the other: normal numbers, each from another layer, were most of a trial's time. Here it stands in
+    the memory that is cached like any other.
+    """
+    kind, numbers = numba.from_dtype(values.dtype), values.tolist()
+    name = "listed." + hashlib.sha256(values.tobytes()).hexdigest()[:16]
+
+    @_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
+    def at(typing: Any, place: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            line = ir.Constant(ir.ArrayType(context.get_data_type(kind), len(numbers)), numbers)
+            table = builder.module.globals.get(name)
+            if table is None:
+                space = 0 if isinstance(context, CPUContext) else 1  # a GPU's global memory
+                table = ir.GlobalVariable(builder.module, line.type, name, addrspace=space)
+                table.linkage, table.global_constant, table.initializer = "internal", True, line
+            zero = ir.Constant(ir.IntType(64), 0)
+            return builder.load(builder.gep(table, [zero, arguments[0]], inbounds=True))
+
+        return kind(place), code
+
+    return at
 
 
 @inlined

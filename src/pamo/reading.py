@@ -43,7 +43,7 @@ from typing import Any
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import LANES, anywhere, count_of, inlined, kernel, log
-from pamo.rows import counts_at, observe_sums, pair, pulls_at, scored_at, triangle
+from pamo.rows import counts_at, pair, pulls_at, scored_at, triangle
 
 PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
 """Lines of a tile."""
@@ -232,14 +232,15 @@ def gather(tile: Floats, arms: Floats, offer: Ints) -> None:
 
 @inlined
 def step_arm(arms: Floats, j: int, sums: Floats, values: Floats, common: Floats, spread: Any, dims: Any) -> None:
-    """Take one pull with the values (r₁ … r_D, g) into an arm's place in a tile, and into its sums (N, Σr, Σg).
+    """Take one pull with the values (r₁ … r_D, g) into an arm's place in a tile, and into its sums (Σr, Σg).
 
     With spread None the scatter is left out, and what is common with it.
     """
     objectives = count_of(dims)
     before = arms[PULLS, j]
     share = 1.0 / (before + 1.0)
-    observe_sums(sums, 1.0, values, objectives + 2)
+    for d in range(objectives + 1):
+        sums[d] += values[d]
     if spread is not None:
         if before > 0.0:
             first = scatter_at(objectives)
@@ -258,9 +259,9 @@ def step_arm(arms: Floats, j: int, sums: Floats, values: Floats, common: Floats,
             arms[given + d, j] = before + 1.0
     arms[PULLS, j] = before + 1.0
     arms[WIDTH, j] = math.sqrt(share)
-    arms[OVERALL, j] = sums[objectives + 1] * share
+    arms[OVERALL, j] = sums[objectives] * share
     for d in range(objectives):
-        arms[MEAN + d, j] = sums[d + 1] * share
+        arms[MEAN + d, j] = sums[d] * share
 
 
 # ---- a user

@@ -128,14 +128,6 @@ def observe(row: Floats, start: int, weight: float, values: Floats, size: int) -
 
 
 @inlined
-def observe_sums(row: Floats, weight: float, values: Floats, size: int) -> None:
-    """Add w·z alone, the first column of w·z·zᵀ, for whoever reads no more of an arm than means."""
-    row[0] += weight
-    for i in range(1, size):
-        row[i] += weight * values[i - 1]
-
-
-@inlined
 def observe_arm(row: Floats, values: Floats, weight: float, objectives: int) -> None:
     """Add a pull with the values (r₁ … r_D, g), `weight` times (−1 takes it back); NaN is what was not given."""
     given, counts, pulls = 0, counts_at(objectives), pulls_at(objectives)

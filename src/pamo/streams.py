@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pamo.compiling import inlined, kernel
+from pamo.compiling import inlined, kernel, listed
 
 Stream = npt.NDArray[np.uint64]
 
@@ -45,7 +45,7 @@ def _ziggurat(layers: int = 256) -> tuple[Any, Any, Any]:
     return inside, edges[:-1] / 2.0**52, np.exp(-0.5 * edges**2)
 
 
-_INSIDE, _SCALE, _DENSITY = _ziggurat()
+_inside, _scale, _density = map(listed, _ziggurat())
 _TAIL = 3.6541528853610088
 
 
@@ -115,7 +115,7 @@ def _ziggurat_edge(stream: Stream, layer: int, x: float) -> tuple[bool, float]:
             height = -math.log(1.0 - uniform(stream))
             if 2.0 * height > beyond * beyond:
                 return True, math.copysign(_TAIL + beyond, x)
-    low, high = _DENSITY[layer], _DENSITY[layer + 1]
+    low, high = _density(layer), _density(layer + 1)
     return low + (high - low) * uniform(stream) < math.exp(-0.5 * x * x), x
 
 
@@ -128,8 +128,8 @@ def normals(stream: Stream, out: npt.NDArray[np.float64], count: int) -> None:
         word, a, b, c, d = _step(a, b, c, d)
         layer = word & _LAYER
         signed = np.int64(word) >> 11  # 53 bits, the sign among them; the layer's bits are not
-        x = np.float64(signed) * _SCALE[layer]
-        accepted = np.uint64(abs(signed)) < _INSIDE[layer]
+        x = np.float64(signed) * _scale(layer)
+        accepted = np.uint64(abs(signed)) < _inside(layer)
         if not accepted:  # one in a hundred
             stream[0], stream[1], stream[2], stream[3] = a, b, c, d
             accepted, x = _ziggurat_edge(stream, np.int64(layer), x)
@@ -147,8 +147,8 @@ def normal(stream: Stream) -> float:
         word = next_word(stream)
         layer = word & _LAYER
         signed = np.int64(word) >> 11
-        x = np.float64(signed) * _SCALE[layer]
-        if np.uint64(abs(signed)) < _INSIDE[layer]:
+        x = np.float64(signed) * _scale(layer)
+        if np.uint64(abs(signed)) < _inside(layer):
             return x
         accepted, x = _ziggurat_edge(stream, np.int64(layer), x)
         if accepted:

@@ -184,7 +184,7 @@ def test_many_arms_come_in_one_request(face: Face, engine: Engine) -> None:
 
 def test_arms_come_and_go(face: Face, engine: Engine) -> None:
     added = face.ask("add_arm", "C", "Central")
-    assert asdict(added) == {"id": "C", "name": "Central", "active": True, "pulls": 0}
+    assert asdict(added) == {"id": "C", "name": "Central", "active": True, "pulls": 0, "features": {}}
     assert face.ask("add_arm", "C").name == "Central"
     assert face.ask("add_arm", "D").name == "D"
     assert face.ask("add_arm", "C", "Centre").name == "Centre"

@@ -130,7 +130,7 @@ def test_what_is_counted_is_right(service: Service) -> None:
     service.ask("POST", "/v1/decisions/batch", {"requests": [{"user": "a"}, {"user": "b"}]})
     service.feedback(made[0]["id"], rewards=SCORES, overall=0.5)
     service.feedback(made[0]["id"], rewards=SCORES, overall=0.5)
-    service.feedback(made[0]["id"], 409, rewards=SCORES)
+    service.feedback(made[0]["id"], 409, rewards=SCORES | {"taste": 1.0})
     service.feedback("nothing", 404, rewards=SCORES)
     service.feedback(made[1]["id"], 422, rewards={"taste": 99})
     service.ask(

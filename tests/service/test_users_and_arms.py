@@ -74,7 +74,7 @@ def test_the_life_of_an_arm(service: Service) -> None:
     path = "/v1/arms/D"
     service.get(path, 404)
     new = answer(service.ask("PUT", path, {"name": "Dune"}), 200)
-    assert new == {"id": "D", "name": "Dune", "active": True, "pulls": 0}
+    assert new == {"id": "D", "name": "Dune", "active": True, "pulls": 0, "features": {}}
     assert service.get(path) == new
     assert answer(service.ask("PUT", path, {"name": "Dune Hotel"}), 200)["name"] == "Dune Hotel"
     made = service.decide(arms=["D"])
@@ -91,7 +91,7 @@ def test_the_life_of_an_arm(service: Service) -> None:
     for body in (None, {}, {"name": None}):
         service.ask("DELETE", path)
         revived = answer(service.ask("PUT", path, body), 200)
-        assert revived == {"id": "D", "name": "Dune Hotel", "active": True, "pulls": 1}
+        assert revived == {"id": "D", "name": "Dune Hotel", "active": True, "pulls": 1, "features": {}}
     assert service.decide(arms=["D"])["arm"] == "D"
     assert answer(service.ask("DELETE", "/v1/arms/nothing"), 404)["field"] == "id"
 
@@ -100,9 +100,9 @@ def test_all_arms(service: Service) -> None:
     service.ask("DELETE", "/v1/arms/B")
     assert service.get("/v1/arms") == {
         "arms": [
-            {"id": "A", "name": "Arm A", "active": True, "pulls": 0},
-            {"id": "B", "name": "Arm B", "active": False, "pulls": 0},
-            {"id": "C", "name": "Arm C", "active": True, "pulls": 0},
+            {"id": "A", "name": "Arm A", "active": True, "pulls": 0, "features": {}},
+            {"id": "B", "name": "Arm B", "active": False, "pulls": 0, "features": {}},
+            {"id": "C", "name": "Arm C", "active": True, "pulls": 0, "features": {}},
         ]
     }
 

@@ -86,7 +86,7 @@ def test_a_report_names_what_differs(tmp_path: Path) -> None:
     source, _ = filled(tmp_path / "journal.db")
     source._fold.block[1, 0] += 1.0
     source._fold.apply(UserErased("u3", at=1.0))
-    source._fold._set_arm("A", "other", True)
+    source._fold._set_arm("A", source._fold.arm_states["A"]._replace(name="other"))
     source._fold.decisions += 1
     source._fold._table = None
     words = " ".join(verify(source).differences)

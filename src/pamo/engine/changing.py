@@ -1,9 +1,8 @@
 """Tastes change, and so do arms: how that is noticed, from sums and journal alone.
 
 Noticing goes in two steps, since almost always nothing has changed. What is cheap is looked at all the time: of a user,
-how much more the squares left over by the regression have grown than its noise explains; of an arm, its recent scores
-(its row less what that was a few pulls ago). Only who looks suspicious is tested, users with their last rounds from the
-journal.
+whether overall scores keep being higher, lower or further off than was foretold; of an arm, its recent scores (its row
+less what that was a few pulls ago). Only who looks suspicious is tested, users with their last rounds from the journal.
 
 The test is a Bayes factor: how much better the last rounds are foretold by somebody new, of whom only the prior is
 known, than by the one who was there before. Under "nothing has changed" it is a martingale, so that by Ville's
@@ -33,15 +32,10 @@ from pamo.statistics import ArmStatistics
 from pamo.store import Arms, Store
 from pamo.store.scales import Scales
 
-SURPRISE, ALLOWED, MOST = 14.0, 2.0, 12.0
-"""A user is tested when the squares have grown by so much more than `ALLOWED` noise variances a round; a round counts
-for at most `MOST`. Without a change that is so once in about a thousand rounds."""
 WINDOW, FEWEST = 24, 4
 """Rounds that are tested for being another's, at most and at least."""
 THRESHOLD, CAP = 7.0, 3.0
 """The logarithm of the Bayes factor that is a change, before log(1 + t), and how much one round may add to it."""
-WATCHED = 100_000
-"""Users that are watched at a time."""
 BLOCK, FEWEST_PULLS, PRIOR_PULLS = 8.0, 3.0, 10.0
 """Pulls between two states of an arm that are kept to compare with, pulls from which on recent scores are tested, and
 how many pulls' worth the variance that arms have in common counts for one of them."""
@@ -109,7 +103,6 @@ class Watch:
         self._clock = clock
         self._scales = Scales(store.setup)
         self._objectives = len(store.setup.objectives)
-        self._users: dict[str, tuple[float, float, float, Any]] = {}
         self._suspects: set[str] = set()
         self._turns = 0
         self._states: tuple[Floats, Floats] | None = None
@@ -119,23 +112,10 @@ class Watch:
 
     # Looking, which has to be cheap
 
-    def note(self, user: str, rounds: float, squares: float, noise: float) -> None:
-        """Take in what is known of a user as a decision is made."""
-        seen, prior, surprise = self._users.get(user), self._prior.population, 0.0
-        if seen is not None:
-            before, was, surprise, read_with = seen
-            if before == rounds:
-                return
-            if read_with is prior and rounds > before and noise > 0.0:
-                more = rounds - before
-                surprise = max(surprise + min((squares - was) / noise, MOST * more) - ALLOWED * more, 0.0)
-                if surprise > SURPRISE:
-                    self._suspects.add(user)
-                    self.due = True
-                    surprise = 0.0
-        elif len(self._users) >= WATCHED:
-            self._users.clear()
-        self._users[user] = rounds, squares, surprise, prior
+    def suspect(self, user: str) -> None:
+        """Have a user tested whose overall scores were not as foretold, as `pamo.engine.kernels.watch` saw."""
+        self._suspects.add(user)
+        self.due = True
 
     def look(self, table: Arms) -> None:
         """Look at the arms now and then: at their scores since one of two earlier states, whichever tells more."""
@@ -176,7 +156,6 @@ class Watch:
             event = self._test(user)
             if event is not None:
                 events.append(event)
-                self._users.pop(user, None)
         return events
 
     def _test(self, user: str) -> TasteChanged | None:

@@ -175,7 +175,7 @@ class Core:
         those of `pamo.engine.FeedbackRequest`; the decision may be given in place of its id.
         """
         event = self.given(decision_id, rewards, overall, preference, arm)
-        return self.answered(event.decision, await face.record(event))
+        return self.answered(event, await face.record(event))
 
     async def feedback_many(self, face: Face, items: Iterable[Mapping[str, Any] | FeedbackRequest]) -> list[Feedback]:
         """Take many feedbacks at once: each a mapping of what `feedback` takes, `decision_id` among it.
@@ -203,11 +203,11 @@ class Core:
         decision_id = decision if type(decision) is str else id_of(decision)
         return FeedbackGiven(decision_id, {} if rewards is None else rewards, self.clock(), overall, preference, arm)
 
-    def answered(self, decision: str, receipt: Receipt) -> Feedback:
+    def answered(self, event: FeedbackGiven, receipt: Receipt) -> Feedback:
         """Return what became of a feedback."""
         outcome, made, learned = receipt.outcome, receipt.decision, receipt.learned
         if outcome is Outcome.RECORDED and made is not None:
-            self.decider.under_way.end(decision, self.clock())
+            self.decider.under_way.end(event.decision, event.at)
             if made.user is not None:
                 self.decider.prior.note(made.user)
         if receipt.code is not None:
@@ -215,7 +215,7 @@ class Core:
         missing: tuple[str, ...] = ()
         if len(learned) < len(self._lessons):
             missing = tuple(one for one in self._lessons if one not in learned)
-        return Feedback(decision, "recorded" if outcome is Outcome.RECORDED else "duplicate", learned, missing)
+        return Feedback(event.decision, "recorded" if outcome is Outcome.RECORDED else "duplicate", learned, missing)
 
     def results(self, events: Sequence[FeedbackGiven], receipts: Sequence[Receipt]) -> list[FeedbackResult]:
         """Return what became of each of many feedbacks."""
@@ -223,7 +223,7 @@ class Core:
         for event, receipt in zip(events, receipts, strict=True):
             code = receipt.code
             if code is None:
-                one = self.answered(event.decision, receipt)
+                one = self.answered(event, receipt)
                 found.append(FeedbackResult(one.id, one.status, one.learned, one.not_learned, code=one.status))
             else:
                 status = receipt.outcome.value

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_
 from pamo.contract.requests import OfferLike, Request, given_scores
 from pamo.engine.changing import Watch
 from pamo.engine.explaining import details
+from pamo.engine.features import table_of
 from pamo.engine.kernels import PROPENSITY, SEEN
 from pamo.engine.plans import Chooser, ReadyPolicy, blank
 from pamo.engine.prior import Prior
@@ -25,7 +27,7 @@ from pamo.estimators import Kind
 from pamo.policies import Policy, recommended
 from pamo.policies.registry import parse
 from pamo.priors import Population, offsets_of
-from pamo.rows import ROUNDS, partial_at, stated_width
+from pamo.rows import partial_at, stated_width
 from pamo.statistics import Pairs, UserStatistics
 from pamo.store import Arms, DecisionMade, Store
 from pamo.streams import POLICY, stream_for
@@ -134,6 +136,7 @@ class Decider:
                 if ranked <= 100:
                     self._blanks[ranked] = room
             out, picks = room
+            out[0, -2] = crc32(user.encode())
             own = sums if self.prior.foretold is None else self._complete(user, sums, table)
             scores = None if given is None else self._known_scores(given, offered or (), len(offer))
             with store.lock:
@@ -144,8 +147,8 @@ class Decider:
                 with store.lock:
                     self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
                 row = tuple(out[0].tolist())
-            if plan.shared:
-                self.watch.note(user, sums.item(ROUNDS), row[-2], row[-1])
+            if row[-1] > 0.0:
+                self.watch.suspect(user)
             self.watch.look(table)
             ids = table.ids
             chosen = (ids[picks.item(0)],) if ranked == 1 else tuple(ids[i] for i in picks[0].tolist())
@@ -187,6 +190,7 @@ class Decider:
                 out, picks = blank(len(members), len(self.names), k)
                 rows = [offers[n][1] for n in members]
                 users = [requests[n].user for n in members]
+                out[:, -2] = [crc32(user.encode()) for user in users]
                 own = sums[members], stated[members], known[members]
                 scores = None
                 if any(given[n] for n in members):
@@ -198,8 +202,8 @@ class Decider:
                     if not (plan.shared and self.prior.renew(float(out[0, SEEN]), self._use)):
                         break
                 for n, row, picked in zip(members, out.tolist(), picks.tolist(), strict=True):
-                    if plan.shared:
-                        self.watch.note(requests[n].user, sums.item(n, ROUNDS), row[-2], row[-1])
+                    if row[-1] > 0.0:
+                        self.watch.suspect(requests[n].user)
                     self.watch.look(table)
                     one, chosen = requests[n], tuple(table.ids[i] for i in picked)
                     events[n] = self._event(
@@ -356,7 +360,9 @@ class Decider:
         """Return the arms, and start over if they are others than before."""
         table = self._store.arms()
         if self._table is None or table.version != self._table.version:
-            self._chooser.take(len(table.ids))
+            declared = self._store.features
+            known = table_of(table.features, declared)[1] if declared else None
+            self._chooser.take(len(table.ids), known)
             self._foretell()
             self.under_way.attach(self._chooser.under_way, table.rows)
             self._forget_offers()

@@ -31,13 +31,13 @@ from pamo.engine.core import Core, Face, answer
 from pamo.engine.deciding import Decider
 from pamo.engine.estimates import known_of, preference_of
 from pamo.engine.explaining import explained, names_in
-from pamo.engine.foreteller import Foreteller
+from pamo.engine.foretelling import Foreteller
 from pamo.engine.front import front_of
 from pamo.errors import InputError, UnknownDecisionError
 from pamo.estimators import Estimate
 from pamo.policies import Policy
 from pamo.priors import Population
-from pamo.priors.left_out import Foretelling
+from pamo.priors.foretelling import Foretelling
 from pamo.statistics import UserStatistics
 from pamo.store import Store, open_store
 
@@ -104,7 +104,7 @@ def _feedback(
 ) -> Feedback:
     core = engine.core
     event = core.given(decision_id, rewards, overall, preference, arm)
-    return core.answered(event.decision, engine.store.append(event))
+    return core.answered(event, engine.store.append(event))
 
 
 def _short(

@@ -12,7 +12,7 @@ from pamo.arrays import Floats
 from pamo.contract.answers import Estimate, Preference, Weight
 from pamo.estimators import Estimate as Learning
 from pamo.estimators import preferences, reward_means, student_t
-from pamo.priors.left_out import Foretelling, regressions, variances
+from pamo.priors.foretelling import Foretelling, regressions, variances
 from pamo.statistics import ArmStatistics, UserStatistics
 
 NORMAL_95 = 1.959963984540054

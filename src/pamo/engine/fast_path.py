@@ -12,6 +12,7 @@ from typing import Any
 from pamo.compiling import count_of, inlined, kernel
 from pamo.engine.kernels import (
     DRAWS,
+    KIND,
     PROPENSITY,
     arm_views,
     chance_again,
@@ -22,11 +23,14 @@ from pamo.engine.kernels import (
     offer_views,
     refresh,
     user_views,
+    watch,
     write,
 )
+from pamo.estimators import Kind
 from pamo.policies.base import Run
 from pamo.policies.variance import Prts, PrucbHpV, PrucbUpV
 
+_RIDGE = int(Kind.RIDGE)
 _HIDDEN, _ESTIMATED, _POSTERIOR = PrucbHpV.kernel, PrucbUpV.kernel, Prts.kernel
 
 
@@ -65,6 +69,8 @@ def _choose(
                 scores[1, j] = scores[0, j]
         free = may_explore(state, numbers)
         first = write(out[n], picks[n], offer, tile, user, scores, state, numbers, stream, dims)
+        if numbers[KIND] == _RIDGE:
+            watch(state, out[n], sums[n], user, arms, numbers, dims)
         if drawing is not None and free:
             total = out[n, PROPENSITY]
             for _ in range(int(numbers[DRAWS])):

@@ -7,6 +7,7 @@ one offer. What kernels read is derived from the rows by `pamo.reading` and `pam
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from pamo.arrays import Floats, Ints
 from pamo.compiling import anywhere, count_of, inlined, kernel
 from pamo.estimators import Kind
 from pamo.policies.base import UNSCORED, pick, scratch_for, value_of
-from pamo.priors import NUMBERS, Population, Room, fit_arms, read_user
+from pamo.priors import NUMBERS, PAPER, Population, Room, fit_arms, read_user
+from pamo.priors import PLAIN as PLAIN_WEIGHT
 from pamo.reading import (
     MEAN,
     PREFERENCE,
@@ -29,15 +31,15 @@ from pamo.reading import (
     freedom_at,
     freedoms_at,
     gather,
+    inverse_at,
     noise_at,
     padded,
     read_arm,
     scatter_at,
-    squares_at,
     tile_height,
     user_numbers,
 )
-from pamo.rows import ROUNDS, STATED_COUNT, STATED_SUM, counts_at, pair, pulls_at, triangle
+from pamo.rows import LEAST_SQUARE, PLAIN, ROUNDS, STATED_COUNT, STATED_SUM, counts_at, pair, pulls_at, triangle
 from pamo.streams import Stream, below
 
 SCAN = 256
@@ -47,8 +49,8 @@ to date: at once with so many arms, within a few decisions with more."""
 CURSOR, STALE, TOTAL, BUDGET, GIVEN, DUE, COMMON = range(7)
 """Places in `state`: the next arm to look at, rows changed since the totals were last summed from scratch, feedbacks
 with an overall score, how many decisions may explore now, scores given in all objectives together, at how many of these
-the arms' prior is to be fitted anew; from COMMON on what all arms have in common, what was seen of each, and the tile of
-all arms."""
+the arms' prior is to be fitted anew; from COMMON on what all arms have in common, what was seen of each, hidden scores
+that were found, the tile of all arms, and the users who are watched."""
 
 KIND, NON_NEGATIVE, FIRST, HAS_FIRST, DRAWS, AT_MOST, WITHIN, PRIOR = range(8)
 """Places in `numbers`: how ĉ is formed; the share of decisions that may explore, and how much worse than the best known
@@ -60,6 +62,16 @@ SAVED = 10.0
 """How many decisions that could have explored, and did not, may do so later: else an idle hour would be made up for."""
 HELD_BACK = 1e100
 """What is taken off an arm's value that is not to be explored: it comes after all others, the best of them first."""
+
+SLOTS = 1 << 14
+"""Users who are watched at a time, each in the slot that a hash says: of two with the same, the one who came last."""
+TAG, COUNT, HIGHER, LOWER, WIDER, OVERALLS = range(6)
+"""Places in a slot: whose it is, how many rounds were seen, three sums of surprises, and Σg; then Σr, then ĉ."""
+SHIFT, SPREAD, FURTHEST = 0.5, 2.0, 4.0
+"""What is taken off each surprise: half a standard deviation where scores are higher, or lower, than foretold, and
+twice the variance where they are only further off; one score counts for at most four deviations."""
+LIMIT, WIDE_LIMIT = 7.0, 14.0
+"""Sums of surprises from which on a user is suspect: without a change once in about a thousand rounds."""
 
 PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_PREFERENCE, WEIGHTS = range(8)
 """Places in a row of `out`; from WEIGHTS on ĉ, then r̂ of the chosen arm, then that of the arm of the highest value."""
@@ -82,7 +94,19 @@ def seen_at(objectives: int) -> int:
 @anywhere
 def state_size(arms: int, objectives: int) -> int:
     """Return the length of `state`."""
+    return watch_at(arms, objectives) + SLOTS * slot_width(objectives)
+
+
+@anywhere
+def watch_at(arms: int, objectives: int) -> int:
+    """Return where in `state` the users begin who are watched."""
     return seen_at(objectives) + (2 + objectives) * arms + tile_height(objectives) * padded(arms)
+
+
+@anywhere
+def slot_width(objectives: int) -> int:
+    """Return the numbers that are kept of a user who is watched."""
+    return OVERALLS + 1 + 2 * objectives
 
 
 @anywhere
@@ -95,7 +119,7 @@ def work_size(arms: int, objectives: int) -> int:
 
 @anywhere
 def out_width(objectives: int) -> int:
-    """Return the numbers in a row of `out`: the last two are a user's squares left over, and the noise's variance."""
+    """Return the numbers in a row of `out`: before the last a number for the user, last whether that one is suspect."""
     return WEIGHTS + 3 * objectives + 2
 
 
@@ -111,7 +135,7 @@ def arm_views(state: Floats, arms: int, objectives: int) -> Any:
         state[COMMON:seen],
         state[seen : seen + arms],
         state[seen + arms : seen + 2 * arms],
-        state[tile:].reshape((tile_height(objectives), padded(arms))),
+        state[tile : watch_at(arms, objectives)].reshape((tile_height(objectives), padded(arms))),
         state[seen + 2 * arms : tile].reshape((arms, objectives)),
     )
 
@@ -240,6 +264,50 @@ def look_up(row: Floats, stated: Floats, known: Floats, numbers: Floats, work: F
     for d in range(objectives):
         sure[PREFERENCE + d] = user[PREFERENCE + d]
     return int(row[ROUNDS]) + 1
+
+
+@inlined
+def watch(state: Floats, out: Floats, row: Floats, user: Floats, arms: int, numbers: Floats, dims: Any) -> None:
+    """See how the overall scores since a user's last decision compare with what was foretold then (CUSUM).
+
+    What came since is the difference of the sums, so that nothing is kept but sums and ĉ.
+    """
+    objectives = count_of(dims)
+    last, width, tag = objectives + 1, slot_width(objectives), out[len(out) - 2]
+    first = watch_at(arms, objectives) + (int(tag) % SLOTS) * width
+    slot = state[first : first + width]
+    rounds = row[PLAIN] - slot[COUNT]
+    if slot[TAG] != tag or rounds < 0.0:
+        slot[HIGHER], slot[LOWER], slot[WIDER] = 0.0, 0.0, 0.0
+    elif rounds == 0.0:
+        return
+    elif slot[COUNT] > 0.0:
+        away, square, doubt = row[PLAIN + pair(last, 0)] - slot[OVERALLS], 0.0, 0.0
+        for d in range(objectives):
+            change = row[PLAIN + pair(d + 1, 0)] - slot[OVERALLS + 1 + d]
+            away -= slot[OVERALLS + 1 + objectives + d] * change
+            square += change * change
+            along = 0.5 * user[inverse_at(objectives) + pair(d, d)] * change
+            for e in range(d):
+                other = row[PLAIN + pair(e + 1, 0)] - slot[OVERALLS + 1 + e]
+                along += user[inverse_at(objectives) + pair(d, e)] * other
+            doubt += 2.0 * change * along
+        prior = PRIOR + objectives
+        weight = numbers[prior + PLAIN_WEIGHT] + numbers[prior + PAPER] * rounds * rounds / max(square, LEAST_SQUARE)
+        variance = user[noise_at(objectives)] * (rounds / weight + doubt)
+        if variance > 0.0:
+            score = min(max(away / math.sqrt(variance), -FURTHEST), FURTHEST)
+            slot[HIGHER] = max(slot[HIGHER] + score - SHIFT, 0.0)
+            slot[LOWER] = max(slot[LOWER] - score - SHIFT, 0.0)
+            slot[WIDER] = max(slot[WIDER] + score * score - SPREAD, 0.0)
+            if max(slot[HIGHER], slot[LOWER]) > LIMIT or slot[WIDER] > WIDE_LIMIT:
+                out[len(out) - 1] = 1.0
+                for place in (HIGHER, LOWER, WIDER):
+                    slot[place] *= 0.5
+    slot[TAG], slot[COUNT], slot[OVERALLS] = tag, row[PLAIN], row[PLAIN + pair(last, 0)]
+    for d in range(objectives):
+        slot[OVERALLS + 1 + d] = row[PLAIN + pair(d + 1, 0)]
+        slot[OVERALLS + 1 + objectives + d] = user[PREFERENCE + d]
 
 
 @inlined
@@ -391,7 +459,7 @@ def write(
         if arms[PULLS, j] > 0.0 and (value > highest or (value == highest and j == first)):
             greedy, highest = j, value
     out[SEEN], out[GREEDY] = state[TOTAL], -1.0
-    out[len(out) - 2], out[len(out) - 1] = user[squares_at(objectives)], user[noise_at(objectives)]
+    out[len(out) - 1] = 0.0
     last = first if greedy < 0 else greedy
     if greedy >= 0:
         out[GREEDY] = offer[greedy]

@@ -34,6 +34,7 @@ from pamo.engine.kernels import (
     prepare,
     state_size,
     user_views,
+    watch_at,
     work_size,
 )
 from pamo.errors import InputError
@@ -86,18 +87,22 @@ class Chooser:
         self.stream = stream
         self._objectives = objectives
         self._dims = dimensions(objectives)
-        self._state = np.ones(BUDGET + 1)  # the first may explore
+        self._arms = 0
+        self._state = np.zeros(state_size(0, objectives))
+        self._state[BUDGET] = 1.0  # the first may explore
         self.nothing_given = np.zeros((0, objectives))
         self.take(0)
 
     def take(self, arms: int, features: Floats | None = None) -> None:
         """Start over with so many arms; features: theirs, (arms, F), NaN where one is missing."""
+        watched = self._state[watch_at(self._arms, self._objectives) :]
         self._arms = arms
         self._features = prepared(features, arms)
         self._fitting = room_for_arms(self._features.shape[1])
         budget = self._state[BUDGET]
         self._state = np.zeros(state_size(arms, self._objectives))
         self._state[BUDGET] = budget
+        self._state[watch_at(arms, self._objectives) :] = watched
         self._work = np.zeros(work_size(arms, self._objectives))
         self._common, self._seen, _, everything, self._hidden = arm_views(self._state, arms, self._objectives)
         self._seen.fill(-1.0)  # nothing was seen of them

@@ -31,7 +31,7 @@ SWEEPS, FACTOR_SWEEPS, FIT_EVERY = 2, 10, 3
 """How often users and arms are estimated by turns where feedback is incomplete: without hidden factors, with them; and
 in which of those turns the prior is fitted anew."""
 AT_ONCE = 512
-"""Up to so many users it is fitted at once, in a millisecond or two; with more, beside the caller's work."""
+"""Up to so many users it is fitted at once, in some milliseconds; with more, beside the caller's work."""
 
 
 class Prior:

@@ -10,6 +10,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +31,8 @@ REMEMBERED = 10_000.0
 """Feedbacks from which delays are learned: the older ones count less."""
 ASSUMED = 50.0
 """Decisions that are taken to have been answered before the first was seen."""
-_BINS, _FIRST = 64, -20
-"""Delays are counted by powers of two, from 2⁻²⁰ s on."""
+_BINS, _QUICK = 32, LEAST_PATIENCE / 2.0
+"""Delays are counted by powers of two times this; what is quicker makes no difference."""
 
 
 class UnderWay:
@@ -48,14 +49,14 @@ class UnderWay:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        self._waiting: dict[str, int] = {}
         self._given_up: dict[str, float] = {}
         self._rows: Mapping[str, int] = {}
+        self._next = math.inf  # when the oldest may be given up: not later than this
+        self._quick = 0.0
         self._delays = [0.0] * _BINS
         self._answered, self._unanswered, self._since = ASSUMED, 0.0, 0
         self._lock = threading.Lock()
-        self.line: Floats = np.zeros(0)
-        """What a kernel reads: for each arm's row, the pulls that its decisions under way count for."""
+        self._view: Any = np.zeros(0).data  # to fill a view is five times as fast as to fill an array
         self.weight = 1.0
         """What each of them counts for: the share of decisions that get feedback."""
         self.patience = LEAST_PATIENCE
@@ -64,37 +65,40 @@ class UnderWay:
     def __len__(self) -> int:
         return len(self._open)
 
+    @property
+    def line(self) -> Floats:
+        """What a kernel reads: for each arm's row, the pulls that its decisions under way count for."""
+        return np.asarray(self._view)
+
     def attach(self, line: Floats, rows: Mapping[str, int]) -> None:
         """Write what pulls under way count for into this line from now on, by the arms' rows."""
         with self._lock:
-            self.line, self._rows = line, rows
-            self._write_all()
+            self._view, self._rows = memoryview(line), rows  # type: ignore[arg-type]  # which it is
+            self._write()
 
     def begin(self, decision: str, arm: str, at: float) -> None:
         """Wait for the feedback to a decision."""
         with self._lock:
-            waiting = self._open
+            waiting, row = self._open, self._rows.get(arm)
             waiting[decision] = (arm, at)
-            self._waiting[arm] = self._waiting.get(arm, 0) + 1
-            while True:
-                oldest = next(iter(waiting))
-                if at - waiting[oldest][1] <= self.patience and len(waiting) <= MOST:
-                    break
-                self._give_up(oldest)
-                if not waiting:
-                    return
-            self._write(arm)
+            if row is not None:
+                self._view[row] += self.weight
+            if at > self._next or len(waiting) > MOST:
+                self._give_up(at)
+            elif len(waiting) == 1:
+                self._next = at + self.patience
 
     def end(self, decision: str, at: float) -> None:
         """Take note of a feedback."""
         with self._lock:
-            found = self._open.pop(decision, None)
-            if found is None:
+            begun = self._let_go(decision)
+            if begun is None:
                 return
-            arm, begun = found
-            self._let_go(arm)
             self._answered += 1.0
-            self._delays[min(max(math.frexp(at - begun)[1] - _FIRST, 0), _BINS - 1)] += 1.0
+            if at - begun < _QUICK:
+                self._quick += 1.0
+            else:
+                self._delays[min(math.frexp((at - begun) / _QUICK)[1], _BINS - 1)] += 1.0
             self._since += 1
             if self._since >= 64:
                 self._learn()
@@ -102,9 +106,7 @@ class UnderWay:
     def forget(self, decision: str) -> None:
         """Take no note of a decision that was not recorded."""
         with self._lock:
-            found = self._open.pop(decision, None)
-            if found is not None:
-                self._let_go(found[0])
+            self._let_go(decision)
 
     def replay(self, events: Iterable[Event]) -> None:
         """Take in decisions and feedback that the journal holds."""
@@ -116,46 +118,61 @@ class UnderWay:
         with self._lock:
             self._learn()
 
-    def _let_go(self, arm: str) -> None:
-        left = self._waiting[arm] - 1
-        if left:
-            self._waiting[arm] = left
-        else:
-            del self._waiting[arm]
-        self._write(arm)
+    def _let_go(self, decision: str) -> float | None:
+        """Wait for a decision no longer; return when it was made, None where it is not waited for."""
+        found = self._open.pop(decision, None)
+        if found is None:
+            return None
+        arm, begun = found
+        row = self._rows.get(arm)
+        if row is not None:
+            self._view[row] -= self.weight
+        return begun
 
-    def _give_up(self, decision: str) -> None:
-        arm, _ = self._open.pop(decision)
-        self._given_up[arm] = self._given_up.get(arm, 0.0) + 1.0
-        self._unanswered += 1.0
-        self._let_go(arm)
+    def _give_up(self, now: float) -> None:
+        """Let go of decisions that are too old, or too many."""
+        waiting = self._open
+        while waiting:
+            decision = next(iter(waiting))
+            arm, begun = waiting[decision]
+            if begun + self.patience >= now and len(waiting) <= MOST:
+                self._next = begun + self.patience
+                return
+            self._let_go(decision)
+            self._given_up[arm] = self._given_up.get(arm, 0.0) + 1.0
+            self._unanswered += 1.0
+            row = self._rows.get(arm)
+            if row is not None:
+                self._view[row] += GIVEN_UP
+        self._next = math.inf
 
     def _learn(self) -> None:
         """Work out how long feedback takes and how often it comes, and let the past fade."""
         self._since = 0
-        total = sum(self._delays)
-        if total > 0.0:
-            below, place = 0.0, 0
-            while place < _BINS - 1 and below + self._delays[place] < LATE * total:
-                below += self._delays[place]
-                place += 1
-            self.patience = max(2.0 * math.ldexp(1.0, place + _FIRST), LEAST_PATIENCE)
+        below, place = self._quick, 0
+        total = below + sum(self._delays)
+        while place < _BINS - 1 and below < LATE * total:
+            below += self._delays[place]
+            place += 1
+        self.patience = max(2.0 * math.ldexp(_QUICK, place - 1), LEAST_PATIENCE)
         if self._answered + self._unanswered > REMEMBERED:
             self._answered *= 0.5
             self._unanswered *= 0.5
+            self._quick *= 0.5
             self._delays = [0.5 * count for count in self._delays]
         weight = max(self._answered / (self._answered + self._unanswered), GIVEN_UP)
         if abs(weight - self.weight) > 0.05 * self.weight:
             self.weight = weight
-            self._write_all()
+            self._write()
 
-    def _write_all(self) -> None:
-        self.line.fill(0.0)
-        for arm in self._waiting.keys() | self._given_up.keys():
-            self._write(arm)
-
-    def _write(self, arm: str) -> None:
-        row = self._rows.get(arm)
-        if row is not None:
-            given_up = self._given_up.get(arm, 0.0)
-            self.line[row] = self.weight * self._waiting.get(arm, 0) + GIVEN_UP * given_up
+    def _write(self) -> None:
+        """Write the whole line anew."""
+        view, rows = self._view, self._rows
+        for row in range(len(view)):
+            view[row] = 0.0
+        for arm, count in self._given_up.items():
+            if arm in rows:
+                view[rows[arm]] += GIVEN_UP * count
+        for arm, _ in self._open.values():
+            if arm in rows:
+                view[rows[arm]] += self.weight

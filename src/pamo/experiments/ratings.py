@@ -20,7 +20,7 @@ from pamo.estimators import Estimate, Kind, biases, common_to, preferences
 from pamo.experiments.figures import label, legend_above, panels
 from pamo.experiments.tables import Table
 from pamo.priors import BIAS_RIDGE, NOISE, PLAIN, RIDGE, Population
-from pamo.priors.left_out import Rounds, alike, errors_left_out, fit, regressions
+from pamo.priors.foretelling import Rounds, alike, fit, left_out, regressions
 from pamo.progress import Progress, unseen
 from pamo.ratings import Ratings
 from pamo.simulation import Summary, summarize
@@ -44,7 +44,7 @@ from pamo.statistics import UserStatistics
 from pamo.streams import ENVIRONMENT, Stream, shuffle, stream_for
 
 BASELINE = "foretelling prior"
-"""What the others are compared with: what the engine foretells by (`pamo.priors.left_out`). Bias and weights are
+"""What the others are compared with: what the engine foretells by (`pamo.priors.foretelling`). Bias and weights are
 drawn to what users have in common, as strongly as foretells rounds left out best."""
 ACTING = "shared, fitted weights"
 """What policies act by: the prior's likelihood chooses."""
@@ -276,7 +276,7 @@ def _own_regressions(users: UserStatistics, rounds: Rounds) -> tuple[Floats, Flo
 
     def error(strength: float) -> float:
         errors = np.empty(len(x))
-        errors_left_out(errors, x, rounds.overall, ones, rounds.starts, ridge(strength))
+        left_out(errors, x, rounds.overall, ones, rounds.starts, ridge(strength))
         return float(errors @ errors)
 
     best = min(np.arange(-6.0, 6.1, 1.0).tolist(), key=error)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.priors.left_out import Foretelling, Rounds, fit, regressions, summed
+from pamo.priors.foretelling import Foretelling, Rounds, fit, regressions, summed
 from pamo.ratings import Ratings
 
 LENGTHS = (2, 5, 10, 20, 50, 100)

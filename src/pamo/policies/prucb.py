@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.compiling import count_of, kernel
+from pamo.compiling import count_of, counted, kernel
 from pamo.estimators import Estimate, Kind, radius_in_experiments, radius_in_theory, root_log
 from pamo.policies.base import Feedback, Policy, Run, Shape
 from pamo.reading import MEAN, PREFERENCE, PULLS, WIDTH, inverse_at
@@ -41,7 +41,7 @@ def _score_hidden(
         )
         radius = beta * radius_in_theory(t, objectives, omega, ridge, failure, sub_gaussian)
     else:
-        radius = radius_in_experiments(log_t, objectives, beta)
+        radius = radius_in_experiments(log_t, counted(objectives, arms), beta)
     length = 0.0  # ‖ĉ‖₁
     for d in range(objectives):
         length += abs(user[PREFERENCE + d])

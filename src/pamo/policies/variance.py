@@ -154,7 +154,7 @@ def _reward_bonus(
     prior: float,
     dims: Any,
 ) -> float:
-    """ζ·h(L)·√((1 + ν/N_e)·ŝ²/N_e); `first` times what arms differ by where no pull was seen of the arm, nor is under way."""
+    """ζ·h(L)·√((1 + ν/N_e)·ŝ²/N_e); where no pull was seen, nor is under way, `first` times what arms differ by."""
     along, unknown = _known_of(arms, j, user, common, dims)
     share = 1.0 / along
     variance = _variance(arms, j, user, _own_freedom(arms, j, along), prior, shared, dims)

@@ -17,7 +17,7 @@ The arms' model is in `pamo.priors.arms`.
 """
 
 from pamo.priors.arms import ArmsPrior, arms_prior_of, expect, fit_arms, prepared, room_for_arms, start_arms
-from pamo.priors.foretelling import (
+from pamo.priors.incomplete import (
     Foretold,
     fit_factors,
     fit_offsets,
@@ -31,6 +31,7 @@ from pamo.priors.user import (
     BIAS_MEAN,
     BIAS_RIDGE,
     COUNT,
+    LEVELS,
     NOISE,
     NUMBERS,
     PAPER,
@@ -51,6 +52,7 @@ __all__ = [
     "BIAS_MEAN",
     "BIAS_RIDGE",
     "COUNT",
+    "LEVELS",
     "NOISE",
     "NUMBERS",
     "PAPER",

@@ -1,401 +1,399 @@
-"""What incomplete feedback says: scores that were not given are foretold, and rounds weigh as far as that is possible.
+"""A prior chosen by what foretells: each round of a user from the user's others, and from everybody's.
 
-A pair's row (`pamo.rows`) sums the rounds of one user with one arm whose reward was incomplete. Its mean reward is put
-together from the scores that were given and, for the rest, from the arm's mean as it is now; the rounds then weigh
-s²/(s² + x), s² the noise of an overall score and x the variance of what was foretold. Put together so, they are added
-to the row of the user's complete rounds, and whoever reads a user reads one row.
+With x = (1, r − r̄), A = Σŵ·x·xᵀ and a = Σŵ·x·g over a user's rounds, and Λ = diag(λ_b, λ_c, …, λ_c), the user's
+intercept and weights are β = μ + (A + Λ)⁻¹(a − Aμ): everybody's, μ, and as much of the user's own as Λ lets in. λ_b,
+λ_c and φ of ŵ = 1 − φ + φ·x̄/‖r‖² are those that foretell best what is left out, a round at a time. A large λ means
+that nobody differs, and users differ only where that foretells better by more than chance would have it. Since there is
+an intercept and r is centred, the zeros of the scales do not matter; since no likelihood is asked, noise that varies
+with r does not pass for a difference between users.
 
-An objective that is hardly ever given has no means to foretell it from. Where overall scores are all that tells of it,
-each arm's score on it is found as a hidden factor: the one that the users' overall scores ask for, given their
-preferences, which in turn are estimated given the arms' scores (alternating, from both sides' priors).
-
-What an arm is worth beyond its scores, to all (q) or to one user (p), is what is left of the pairs' overall scores. It
-is used only where its variance is significant: who has no need of it must not pay for it.
+To choose, rounds of some users are needed. The rest is a function of the sums: β of any user's moments.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import count_of, dimensions, inlined, kernel
-from pamo.priors.arms import ArmsPrior
-from pamo.priors.user import PAPER, Population
-from pamo.priors.user import PLAIN as PLAIN_WEIGHT
-from pamo.reading import PREFERENCE, inverse_at, noise_at
-from pamo.rows import (
-    PAIR_COUNT,
-    PAIR_GIVEN,
-    PAIR_OVERALL,
-    PAIR_SQUARE,
-    PLAIN,
-    counts_at,
-    observe,
-    pair,
-    square_of,
-    triangle,
-    weighted_at,
-)
-from pamo.statistics import ArmStatistics, Pairs, UserStatistics
-from pamo.streams import normal, stream_for
+from pamo.compiling import kernel
+from pamo.rows import LEAST_SQUARE
+from pamo.statistics import UserStatistics
 
-RARE = 0.05
-"""The share of pulls below which an objective counts as hidden."""
-FEWEST_PULLS = 20.0
-"""Pulls of all arms from which on that can be told."""
-FIRST_MEAN, FIRST_VARIANCE, FIRST_NOISE = 0.5, 0.05, 0.02
-"""What is assumed of scores, on their scale from 0 to 1: the mean and the variance of arms, and the variance within."""
-LEAST_NOISE = 1e-5
-"""Variance of an overall score below which a scale of 0 to 1 is not kept."""
-GATE, FEWEST_PAIRS, FEWEST_ARMS, NOISE_PAIRS = 3.0, 20.0, 10.0, 5.0
-"""Standard errors that a variance of offsets must be above 0, from how many degrees of freedom and arms on, and how
-many degrees of freedom's worth the regression's own noise counts."""
+ALIKE = math.log(1e12)
+"""log λ at which users do not differ."""
+CHANCE, ROOT_CHANCE = 0.8, 1.35
+"""By how many standard errors over users something has to foretell better, for it to be more than chance: by the
+squared error, which is what counts and which a few users make, and by each user's root of it, which all of them do."""
+FEW = 10
+"""Users with two rounds or more, below which they say too little of how they differ for anything to be chosen."""
+ELASTICITIES = (0.0, 0.5, 1.0)
+"""φ that are tried; the first is taken unless another is better by more than chance."""
+_LOWEST, _HIGHEST, _STEP, _FINEST = -13.6, 8.5, 1.7, 0.2
+_POOLED = 5000.0
+"""λ_b from which on μ is the pooled regression: all rounds count alike then, whoever's they are."""
+_REPEATS = 4
+"""How often μ and what users differ by are found from one another."""
 
-PAIR_VARIANCE, ARM_VARIANCE, NOISE = range(3)
-"""Places in `Foretold.numbers`: the variances of p and q, 0 where they are not used, and that of an overall score."""
+Place = tuple[float, float]
+"""log λ_b and log λ_c."""
 
 
-class Foretold(NamedTuple):
-    """What stands in for scores that were not given.
+class Rounds(NamedTuple):
+    """Whole rounds of some users, one user's after another's.
 
-    means: (arms, D), where an arm has none. doubts: (arms, …), the triangles of their covariances. offsets: (arms, 2),
-    q of each arm and from how many rounds. level, between: (D,), the mean of arms' means and their variance. within:
-    (D,), the variance of scores within an arm. hidden: (D,), 1 where an objective is hardly ever given. numbers: see
-    `PAIR_VARIANCE`.
+    reward: (n, D). overall: (n,). starts: (users + 1,), where each user's begin, and where the last one's end.
     """
 
-    means: Floats
-    doubts: Floats
-    offsets: Floats
-    level: Floats
-    within: Floats
-    between: Floats
-    hidden: Floats
-    numbers: Floats
+    reward: Floats
+    overall: Floats
+    starts: Ints
 
-    @classmethod
-    def blank(cls, arms: int, objectives: int) -> Self:
-        """Return what is foretold before anything was seen."""
-        return cls(
-            means=np.full((arms, objectives), FIRST_MEAN),
-            doubts=np.zeros((arms, triangle(objectives))),
-            offsets=np.zeros((arms, 2)),
-            level=np.full(objectives, FIRST_MEAN),
-            within=np.full(objectives, FIRST_NOISE),
-            between=np.full(objectives, FIRST_VARIANCE),
-            hidden=np.zeros(objectives),
-            numbers=np.array([0.0, 0.0, FIRST_NOISE]),
-        )
 
-    def grown(self, arms: int) -> Self:
-        """Return a copy for so many arms, of which the last may be new."""
-        new = self.blank(arms, len(self.level))
-        new.means[:] = self.level
-        new.doubts[:, [pair(d, d) for d in range(len(self.level))]] = self.between
-        for own, old in zip(new[:3], self[:3], strict=True):
-            own[: len(old)] = old[:arms]
-        for own, old in zip(new[3:], self[3:], strict=True):
-            own[:] = old
-        start_factors(new, (np.arange(arms) >= len(self.means))[:, None] & (self.hidden > 0.0))
-        return new
+class Foretelling(NamedTuple):
+    """What users have in common, for foretelling.
+
+    center: r̄. mean: μ, the intercept first. ridge: Λ's diagonal. weights: the factors 1 − φ and φ·x̄ of the moments
+    with w = 1 and with w = 1/‖r‖². errors: the mean squared error of what is left out where nobody differs, where
+    levels do if that is better, and where weights do if that is. noise: σ².
+
+    For intervals: spread, the variances between users, (D+1,); mean_variance, the covariance of μ; curvature, the
+    matrix whose inverse μ was found by; freedom, the degrees of freedom of σ² and of the spread.
+    """
+
+    center: Floats
+    mean: Floats
+    ridge: Floats
+    weights: tuple[float, float]
+    errors: tuple[float, float, float]
+    noise: float
+    spread: Floats
+    mean_variance: Floats
+    curvature: Floats
+    freedom: tuple[float, float]
+
+
+@kernel
+def left_out(errors: Floats, x: Floats, left: Floats, factors: Floats, starts: Ints, ridge: Floats) -> None:
+    """Write g − β·x of each round, β of the user's other rounds; left: what μ leaves of g; factors: ŵ.
+
+    Without its round i a ridge errs there by e_i/(1 − h_i): no need to solve it again.
+    """
+    size = x.shape[1]
+    root, right, along = np.empty((size, size)), np.empty(size), np.empty(size)
+    for n in range(len(starts) - 1):
+        root.fill(0.0)
+        right.fill(0.0)
+        for i in range(starts[n], starts[n + 1]):
+            for d in range(size):
+                scaled = factors[i] * x[i, d]
+                right[d] += scaled * left[i]
+                for e in range(d + 1):
+                    root[d, e] += scaled * x[i, e]
+        for d in range(size):  # the Cholesky factor in the lower triangle, with one over its diagonal on the diagonal
+            root[d, d] += ridge[d]
+            for e in range(d + 1):
+                entry = root[d, e]
+                for k in range(e):
+                    entry -= root[d, k] * root[e, k]
+                root[d, e] = 1.0 / math.sqrt(max(entry, ridge[d])) if d == e else entry * root[e, e]
+            entry = right[d]
+            for e in range(d):
+                entry -= root[d, e] * right[e]
+            right[d] = entry * root[d, d]
+        for i in range(starts[n], starts[n + 1]):
+            error, share = left[i], 1.0
+            for d in range(size):
+                entry = x[i, d]
+                for e in range(d):
+                    entry -= root[d, e] * along[e]
+                along[d] = entry * root[d, d]
+                error -= along[d] * right[d]
+                share -= factors[i] * along[d] * along[d]
+            errors[i] = error / max(share, 1e-9)
+
+
+class _Search:
+    """How well each strength foretells, with given weights: every user's squared error, kept once it is worked out."""
+
+    def __init__(self, x: Floats, left: Floats, factors: Floats, starts: Ints) -> None:
+        self._given = (x, left, factors, starts)
+        self._tried: dict[Place, Floats] = {}
+
+    def errors(self, place: Place) -> Floats:
+        if place not in self._tried:
+            self._tried[place] = np.add.reduceat(self.rounds(place) ** 2, self._given[3][:-1])
+        return self._tried[place]
+
+    def rounds(self, place: Place) -> Floats:
+        """Return the error of each round, foretold from the user's others."""
+        x = self._given[0]
+        found = np.empty(len(x))
+        left_out(found, *self._given, _ridge(place, x.shape[1]))
+        return found
+
+    def error(self, place: Place) -> float:
+        return float(self.errors(place).sum())
+
+    def best(self, *, weights: bool) -> Place:
+        """Return the place of the least error: on a coarse grid, and from there by steps that grow finer."""
+        coarse = [*np.arange(_LOWEST, _HIGHEST + 0.1, 2.0 * _STEP).tolist(), ALIKE]
+        best = min(((b, c) for b in coarse for c in (coarse if weights else [ALIKE])), key=self.error)
+        step = _STEP
+        while step > _FINEST:
+            near = min(((_moved(best[0], i * step), _moved(best[1], j * step)) for i, j in _AROUND), key=self.error)
+            if self.error(near) < self.error(best) * (1.0 - 1e-9):  # less is rounding, and would go on and on
+                best = near
+            else:
+                step /= 2.0
+        return best
+
+    def choose(self, *, weights: bool) -> list[Place]:
+        """Return where nobody differs, where levels do if that is better, and where weights do if that is."""
+        nobody = (ALIKE, ALIKE)
+        levels = self.best(weights=False)
+        if not weights:
+            return [nobody, levels, levels]
+        if not _better(self.errors(levels), self.errors(nobody)):
+            levels = nobody
+        both = self.best(weights=True)
+        if not (
+            _better(self.errors(both), self.errors(nobody))
+            # Half as sure will do where it is known that users differ, and the question is in what.
+            and (levels == nobody or _better(self.errors(both), self.errors(levels), 0.5))
+        ):
+            both = levels
+        return [nobody, levels, both]
+
+
+_AROUND = ((1, 0), (-1, 0), (0, 1), (0, -1))
+
+
+def _moved(x: float, step: float) -> float:
+    return x if x > _HIGHEST + _STEP else min(max(x + step, _LOWEST), _HIGHEST)  # "alike" stays where it is
+
+
+def _ridge(place: Place, size: int) -> Floats:
+    return np.asarray(np.exp(np.concatenate([[place[0]], np.full(size - 1, place[1])])))
+
+
+def _better(errors: Floats, reference: Floats, sure: float = 1.0) -> bool:
+    """Tell whether errors are less than others by more than chance would have it, user by user."""
+    for gain, chance in ((reference - errors, CHANCE), (np.sqrt(reference) - np.sqrt(errors), ROOT_CHANCE)):
+        if not gain.sum() > max(sure * chance * math.sqrt(len(gain)) * gain.std(), 1e-9 * reference.sum()):
+            return False
+    return True
+
+
+class _Guess(NamedTuple):
+    """What is believed before anything is known of μ: all objectives weigh alike, each `variance` about, so much noise.
+
+    It counts as one user would, and is soon forgotten.
+    """
+
+    level: float
+    variance: float
+    noise: float
 
     @property
-    def has_offsets(self) -> bool:
-        """Whether anything is worth more, or less, than its scores say."""
-        return bool(self.numbers[PAIR_VARIANCE] > 0.0 or self.numbers[ARM_VARIANCE] > 0.0)
+    def ridge(self) -> float:
+        return self.noise / self.variance
 
 
-@inlined
-def _is_latent(row: Floats, foretold: Foretold, d: int, dims: Any) -> bool:
-    """Tell whether an arm's score on an objective is found as a hidden factor."""
-    return bool(foretold.hidden[d] > 0.0 and row[counts_at(count_of(dims)) + d] == 0.0)
+def _guess(reward: Floats, overall: Floats) -> _Guess:
+    sums, count, objectives = reward.sum(axis=1), len(overall), reward.shape[1]
+    # A level and a slope, the level drawn to 0 by one round's worth: with one round there is nothing else to go by.
+    gram = np.array([[count + 1.0, sums.sum()], [sums.sum(), max(float(sums @ sums), 1e-300)]])
+    level = float(np.linalg.solve(gram, [overall.sum(), sums @ overall])[1])
+    center, middle = reward.mean(axis=0), float(overall.mean())
+    apart = float(((overall - middle) ** 2).sum()) + middle**2 / objectives
+    variance = apart / (float(((reward - center) ** 2).sum() + center @ center) or 1.0)
+    noise = float((overall - level * sums).var())
+    return _Guess(level, max(variance, 1e-300), max(noise, 1e-9 * float(overall @ overall) / count, 1e-300))
 
 
-@inlined
-def _mean(row: Floats, foretold: Foretold, i: int, d: int, dims: Any) -> float:
-    """The arm's mean of an objective: of those who gave it, else what is foretold."""
-    counts = counts_at(count_of(dims))
-    if row[counts + d] > 0.0:
-        return float(row[counts + count_of(dims) + d] / row[counts + d])
-    return float(foretold.means[i, d])
+def fit(rounds: Rounds, *, weights: bool = True) -> Foretelling:
+    """Return what users have in common, from rounds of theirs.
 
+    weights: whether these may differ as levels may; otherwise levels do, even if that is by chance, as who expects a
+    bias would have it.
 
-@inlined
-def _put_together(
-    values: Floats, own: Floats, arm_row: Floats, foretold: Foretold, i: int, user: Floats, dims: Any
-) -> float:
-    """Write a pair's mean reward and overall score, and return the variance that foretelling adds to a round of it."""
-    objectives, counts, count = count_of(dims), counts_at(count_of(dims)), own[PAIR_COUNT]
-    extra = 0.0
-    for d in range(objectives):
-        missing = 1.0 - own[PAIR_GIVEN + d] / count
-        values[d] = own[PAIR_GIVEN + objectives + d] / count
-        if missing > 0.0:
-            values[d] += missing * _mean(arm_row, foretold, i, d, dims)
-            doubt = 0.0  # of a hidden factor it is in the moments
-            if not _is_latent(arm_row, foretold, d, dims):
-                seen = arm_row[counts + d]
-                doubt = foretold.within[d] / (seen + foretold.within[d] / foretold.between[d])
-            weight = user[PREFERENCE + d]
-            extra += weight * weight * missing * (foretold.within[d] + missing * count * doubt)
-    values[objectives] = own[PAIR_OVERALL] / count
-    return extra
-
-
-@inlined
-def _noise(user: Floats, values: Floats, population: Population, dims: Any) -> float:
-    """The variance of an overall score for a reward like this."""
-    square = max(square_of(values, count_of(dims)), 1e-9)
-    weight = population.numbers[PLAIN_WEIGHT] + population.numbers[PAPER] / square
-    return float(max(user[noise_at(count_of(dims))] / max(weight, 1e-9), LEAST_NOISE))
-
-
-@kernel
-def _add_pairs(
-    out: Floats,
-    pairs: Pairs,
-    arm_rows: Floats,
-    foretold: Foretold,
-    read: Floats,
-    population: Population,
-    values: Floats,
-    dims: Any,
-) -> None:
-    """Add to each user's row what the pairs' rows say; read: what is known of each user so far."""
-    objectives = count_of(dims)
-    last, weighted = objectives + 1, weighted_at(objectives)
-    for n in range(len(out)):
-        row, user = out[n], read[n]
-        for line in range(pairs.starts[n], pairs.starts[n + 1]):
-            own, i = pairs.rows[line], pairs.arms[line]
-            count = own[PAIR_COUNT]
-            if count <= 0.0:
-                continue
-            extra = _put_together(values, own, arm_rows[i], foretold, i, user, dims)
-            noise = _noise(user, values, population, dims)
-            share = noise / (noise + extra)
-            inverse = 1.0 / max(square_of(values, objectives), 1e-9)
-            left = share * max(own[PAIR_SQUARE] - count * values[objectives] * values[objectives], 0.0)
-            values[objectives] -= foretold.offsets[i, 0]
-            observe(row, PLAIN, share * count, values, objectives + 2)
-            observe(row, weighted, share * count * inverse, values, objectives + 2)
-            row[PLAIN + pair(last, last)] += left
-            row[weighted + pair(last, last)] += inverse * left
-            for d in range(objectives):
-                for e in range(d + 1):
-                    doubt = share * count * foretold.doubts[i, pair(d, e)]
-                    if (
-                        doubt != 0.0
-                        and _is_latent(arm_rows[i], foretold, d, dims)
-                        and _is_latent(arm_rows[i], foretold, e, dims)
-                    ):
-                        row[PLAIN + pair(d + 1, e + 1)] += doubt
-                        row[weighted + pair(d + 1, e + 1)] += inverse * doubt
-
-
-def whole_rows(
-    users: UserStatistics,
-    pairs: Pairs,
-    arms: ArmStatistics,
-    foretold: Foretold,
-    read: Floats,
-    population: Population,
-) -> UserStatistics:
-    """Return the users' rows with what their pairs' rows say added; read: what is known of each user so far."""
-    rows = users.rows.copy()
-    values = np.empty(users.objectives + 1)
-    _add_pairs(rows, pairs, arms.rows, foretold, read, population, values, dimensions(users.objectives))
-    return UserStatistics(rows=rows, stated=users.stated)
-
-
-def foretell_rounds(
-    given: Floats, places: Ints, arms: ArmStatistics, foretold: Foretold, user: Floats, population: Population
-) -> tuple[Floats, Floats]:
-    """Return a user's rounds with what was not given foretold, and how much each weighs.
-
-    given: (rounds, D + 1), NaN for a score that was not given. places: the rounds' arms. user: what is known of them.
+    >>> draw = np.random.default_rng(1)
+    >>> reward, taste = draw.uniform(size=(400, 2)), np.repeat([[0.9, 0.1], [0.5, 0.5]], 20, axis=0)
+    >>> overall = (reward * np.repeat(taste, 10, axis=0)).sum(axis=1) + 0.1 * draw.normal(size=400)
+    >>> fit(Rounds(reward, overall, np.arange(0, 401, 10))).mean[1:].round(1).tolist()
+    [0.7, 0.3]
     """
-    objectives = arms.objectives
-    count, total = arms.objective_count[places], arms.objective_sum[places]
-    missing = np.isnan(given[:, :-1])
-    values = given.copy()
-    means = np.where(count > 0.0, total / np.maximum(count, 1.0), foretold.means[places])
-    values[:, :-1] = np.where(missing, means, given[:, :-1])
-    values[:, -1] -= foretold.offsets[places, 0]
-    diagonal = foretold.doubts[places][:, [pair(d, d) for d in range(objectives)]]
-    ordinary = foretold.within / (count + foretold.within / foretold.between)
-    doubt = np.where((count == 0.0) & (foretold.hidden > 0.0), diagonal, ordinary)
-    weights = user[PREFERENCE : PREFERENCE + objectives]
-    extra = np.where(missing, weights**2 * (foretold.within + doubt), 0.0).sum(axis=1)
-    square = np.maximum((values[:, :-1] ** 2).sum(axis=1), 1e-9)
-    weight = population.numbers[PLAIN_WEIGHT] + population.numbers[PAPER] / square
-    noise = np.maximum(user[noise_at(objectives)] / np.maximum(weight, 1e-9), LEAST_NOISE)
-    return values, noise / (noise + extra)
+    return _fit(rounds, "all" if weights else "levels")
 
 
-# ---- what is foretold
+def alike(rounds: Rounds) -> Foretelling:
+    """Return the pooled regression: nobody differs."""
+    return _fit(rounds, "nothing")
 
 
-def use_prior(foretold: Foretold, prior: ArmsPrior, arms: ArmStatistics) -> None:
-    """Take what arms have in common into what is foretold, and see which objectives are hidden."""
-    pulls, seen, before = float(arms.all_pulls.sum()), arms.objective_count > 0.0, foretold.hidden > 0.0
-    foretold.hidden[:] = (arms.objective_count.sum(axis=0) < RARE * pulls) & (pulls >= FEWEST_PULLS)
-    foretold.within[:], foretold.between[:] = prior.within, prior.between
-    foretold.level[:] = prior.mean.mean(axis=0)
-    latent = ~seen & (foretold.hidden > 0.0)
-    foretold.means[~latent] = prior.mean[~latent]
-    foretold.between[foretold.hidden > 0.0] = FIRST_VARIANCE
-    start_factors(foretold, latent & ~before)
-
-
-def start_factors(foretold: Foretold, where: Any) -> None:
-    """Draw first guesses of hidden factors, since from equal ones nothing would tell arms apart: always the same."""
-    stream = stream_for(0, 0, 0)
-    for i, d in np.argwhere(where):
-        foretold.means[i, d] = FIRST_MEAN + math.sqrt(FIRST_VARIANCE) * normal(stream)
-
-
-@kernel
-def _ask_factors(
-    room: Floats,
-    foretold: Foretold,
-    pairs: Pairs,
-    arm_rows: Floats,
-    read: Floats,
-    population: Population,
-    values: Floats,
-    dims: Any,
-) -> None:
-    """Add up each arm's normal equations for its hidden factors, (arms, D + 1, D) with the right side last."""
-    objectives, inverse = count_of(dims), inverse_at(count_of(dims))
-    for n in range(len(read)):
-        user = read[n]
-        noise_of_user = user[noise_at(objectives)]
-        for line in range(pairs.starts[n], pairs.starts[n + 1]):
-            own, i = pairs.rows[line], pairs.arms[line]
-            if own[PAIR_COUNT] <= 0.0:
-                continue
-            extra = _put_together(values, own, arm_rows[i], foretold, i, user, dims)
-            weight = own[PAIR_COUNT] / (_noise(user, values, population, dims) + extra)
-            left = values[objectives] - foretold.offsets[i, 0]
-            for d in range(objectives):
-                if not _is_latent(arm_rows[i], foretold, d, dims):
-                    left -= user[PREFERENCE + d] * values[d]
-            for d in range(objectives):
-                if not _is_latent(arm_rows[i], foretold, d, dims):
-                    continue
-                right = user[PREFERENCE + d] * left
-                for e in range(objectives):
-                    both = noise_of_user * user[inverse + (pair(d, e) if e <= d else pair(e, d))]
-                    if _is_latent(arm_rows[i], foretold, e, dims):
-                        room[i, d, e] += weight * (user[PREFERENCE + d] * user[PREFERENCE + e] + both)
-                    else:
-                        right -= both * values[e]
-                room[i, objectives, d] += weight * right
-
-
-def fit_factors(foretold: Foretold, pairs: Pairs, arms: ArmStatistics, read: Floats, population: Population) -> None:
-    """Fit arms' scores on hidden objectives to the users' overall scores, given the users' preferences."""
-    objectives = arms.objectives
-    room, values = np.zeros((len(arms.rows), objectives + 1, objectives)), np.empty(objectives + 1)
-    _ask_factors(room, foretold, pairs, arms.rows, read, population, values, dimensions(objectives))
-    latent = (arms.objective_count == 0.0) & (foretold.hidden > 0.0) & (arms.all_pulls > 0.0)[:, None]
-    matrix, right = room[:, :objectives], room[:, objectives]
-    diagonal = np.einsum("idd->id", matrix)
-    diagonal += np.where(latent, 1.0 / FIRST_VARIANCE, 1.0)  # what is not hidden stands apart from the rest
-    right += np.where(latent, FIRST_MEAN / FIRST_VARIANCE, 0.0)
-    inverse = np.linalg.inv(matrix)
-    means = np.einsum("ide,ie->id", inverse, right)
-    foretold.means[latent] = means[latent]
-    for d in range(objectives):
-        for e in range(d + 1):
-            both = latent[:, d] & latent[:, e]
-            foretold.doubts[both, pair(d, e)] = inverse[both, d, e]
-
-
-# ---- what an arm is worth beyond its scores
-
-
-@kernel
-def _left_over(
-    out: Floats, pairs: Pairs, arm_rows: Floats, foretold: Foretold, read: Floats, values: Floats, dims: Any
-) -> None:
-    """Write for each pair what ĉ·r leaves of its overall scores, Σ(g − ĉ·r), q not taken off."""
-    for n in range(len(read)):
-        for line in range(pairs.starts[n], pairs.starts[n + 1]):
-            own, i, out[line] = pairs.rows[line], pairs.arms[line], 0.0
-            if own[PAIR_COUNT] > 0.0:
-                _put_together(values, own, arm_rows[i], foretold, i, read[n], dims)
-                left = values[count_of(dims)]
-                for d in range(count_of(dims)):
-                    left -= read[n, PREFERENCE + d] * values[d]
-                out[line] = own[PAIR_COUNT] * left
-
-
-def left_over(pairs: Pairs, arms: ArmStatistics, foretold: Foretold, read: Floats) -> Floats:
-    """Return for each pair Σ(g − ĉ·r) over its rounds."""
-    out, values = np.empty(len(pairs.rows)), np.empty(arms.objectives + 1)
-    _left_over(out, pairs, arms.rows, foretold, read, values, dimensions(arms.objectives))
-    return out
-
-
-def fit_offsets(foretold: Foretold, pairs: Pairs, arms: ArmStatistics, read: Floats, noise: float) -> None:
-    """Fit the variances of p and q by their moments, each counted only as far as it is significant, and q of each arm.
-
-    noise: the variance of an overall score by the regression.
-    """
-    count, left = pairs.rows[:, PAIR_COUNT], left_over(pairs, arms, foretold, read)
-    within = pairs.rows[:, PAIR_SQUARE] - pairs.rows[:, PAIR_OVERALL] ** 2 / np.maximum(count, 1.0)
-    several = count > 1.0
-    # Within a pair all that varies is noise, and scores that were not given.
-    error = (within[several].sum() + NOISE_PAIRS * noise) / ((count[several] - 1.0).sum() + NOISE_PAIRS)
-    kept = count > 0.0
-    size = len(arms.rows)
-    totals, rounds, squares, own = (
-        np.bincount(pairs.arms[kept], weights=one[kept], minlength=size)
-        for one in (left, count, count**2, left**2 / np.maximum(count, 1.0))
+def _fit(rounds: Rounds, differ: str) -> Foretelling:
+    reward, overall, starts = rounds
+    users, center, guess = summed(rounds), reward.mean(axis=0), _guess(reward, overall)
+    x = np.column_stack([np.ones(len(overall)), reward - center])
+    lengths = np.einsum("nd,nd->n", reward, reward)
+    typical = float(lengths.mean()) or 1.0
+    shares = np.where(lengths > LEAST_SQUARE, typical / np.maximum(lengths, LEAST_SQUARE), 0.0)
+    choosing = differ != "nothing" and int((np.diff(starts) > 1).sum()) >= FEW
+    places, reference = [(ALIKE, ALIKE)] * 3, None
+    for phi in ELASTICITIES if choosing and differ == "all" else ELASTICITIES[:1]:
+        mixture = 1.0 - phi, phi * typical
+        tried = _moments(users, mixture, center)
+        search = _Search(x, overall - x @ _everybody(tried, None, guess)[0], 1.0 - phi + phi * shares, starts)
+        if reference is None or _better(search.errors(places[-1]), reference):
+            if choosing:
+                places = search.choose(weights=differ == "all")
+            reference, factors, moments = search.errors(places[-1]), mixture, tried
+            errors = [search.error(place) / len(overall) for place in places]
+    ridge, noise = _ridge(places[-1], x.shape[1]), guess.noise
+    mean, _ = _everybody(moments, None, guess)
+    for _ in range(_REPEATS):
+        # Who chooses for users by what they care about gives them rewards that go with it, which a pooled regression
+        # takes for weights that all have: so what they differ by is found anew once μ counts users by what they say.
+        spread, spread_freedom = _spread(users, rounds, center, mean, guess)
+        if not choosing and differ != "nothing":
+            ridge = np.maximum(noise / spread, math.exp(_LOWEST))
+        mean, curvature = _everybody(moments, ridge if ridge[0] < _POOLED else None, guess)
+        noise, freedom = _noise(moments, mean, ridge, len(overall), guess)
+    gram = moments[:, :-1, :-1]
+    pull = ridge[:, None] * np.linalg.inv(gram + np.diag(ridge))
+    apart = pull @ (noise * gram + gram * spread @ gram) @ pull.transpose(0, 2, 1)
+    inverse = np.linalg.inv(curvature)
+    before = np.diag([0.0, *[guess.ridge * guess.noise] * len(center)])
+    variance = inverse @ (apart.sum(axis=0) + before) @ inverse.T
+    return Foretelling(
+        center,
+        mean,
+        ridge,
+        factors,
+        (errors[0], errors[1], errors[2]),
+        noise,
+        spread,
+        variance,
+        curvature,
+        (freedom, spread_freedom),
     )
-    seen = rounds > 0.0
-    number = float(seen.sum())
-    degrees = float(kept.sum()) - number
-    foretold.numbers[:] = 0.0, 0.0, error
-    foretold.offsets[:] = 0.0
-    if degrees < FEWEST_PAIRS:
-        return
-    each = np.maximum(rounds, 1.0)
-    between = (own - totals**2 / each)[seen].sum()
-    scale = (rounds - squares / each)[seen].sum()
-    if scale > 0.0:
-        room = GATE * error * math.sqrt(2.0 * degrees)
-        foretold.numbers[PAIR_VARIANCE] = max((between - degrees * error - room) / scale, 0.0)
-    if number >= FEWEST_ARMS:
-        mean = (totals / each)[seen]
-        variance = (error / each + foretold.numbers[PAIR_VARIANCE] * squares / each**2)[seen]
-        weight = 1.0 / (variance + 1e-3)
-        away = (mean - (weight * mean).sum() / weight.sum()) ** 2 - variance
-        gate = GATE * math.sqrt(2.0 * ((weight * variance) ** 2).sum())
-        foretold.numbers[ARM_VARIANCE] = max(((weight * away).sum() - gate) / weight.sum(), 0.0)
-    if foretold.numbers[ARM_VARIANCE] > 0.0:
-        doubt = error / each + foretold.numbers[PAIR_VARIANCE] * squares / each**2
-        shrunk = foretold.numbers[ARM_VARIANCE] / (foretold.numbers[ARM_VARIANCE] + doubt)
-        foretold.offsets[:, 0] = np.where(seen, shrunk * totals / each, 0.0)
-        foretold.offsets[:, 1] = rounds
 
 
-def offsets_of(pairs: Pairs, arms: ArmStatistics, foretold: Foretold, read: Floats) -> Floats:
-    """Return what each arm is worth to one user beyond its scores, and how much more it may be, (2, arms)."""
-    pair_variance, arm_variance, error = foretold.numbers
-    out = np.zeros((2, len(arms.rows)))
-    out[0] = foretold.offsets[: len(arms.rows), 0]
-    if pair_variance > 0.0:
-        count, prior = np.zeros(len(arms.rows)), error / pair_variance
-        count[pairs.arms] = pairs.rows[:, PAIR_COUNT]
-        left = left_over(pairs, arms, foretold, read) - count[pairs.arms] * out[0, pairs.arms]
-        out[0, pairs.arms] += left / (count[pairs.arms] + prior)
-        out[1] += np.sqrt(error / (count + prior))
-    if arm_variance > 0.0:
-        out[1] += np.sqrt(error / (foretold.offsets[: len(arms.rows), 1] + error / arm_variance))
-    return out
+def regressions(users: UserStatistics, common: Foretelling) -> Floats:
+    """Return each user's intercept at r̄ and weights, (users, D+1): g is foretold as β·(1, r − r̄).
+
+    >>> users = UserStatistics.zeros(users=2, objectives=1)
+    >>> users.observe([0, 0, 0], [[0.0], [0.5], [1.0]], overall=[0.1, 0.5, 0.9])
+    >>> rounds = Rounds(np.array([[0.0], [0.5], [1.0]]), np.array([0.1, 0.5, 0.9]), np.array([0, 3]))
+    >>> regressions(users, fit(rounds)).round(2).tolist()
+    [[0.5, 0.8], [0.5, 0.88]]
+    """
+    return _posterior(_moments(users, common.weights, common.center), common.mean, common.ridge)
+
+
+def variances(users: UserStatistics, common: Foretelling) -> tuple[Floats, Floats]:
+    """Return by how much these stray from the truth, as variances and their degrees of freedom, both (users, D+1).
+
+    β − β̂ is made of what the user differs from μ and is not let in, of μ's own error, and of noise. The ridge is what
+    foretells best, which need not be σ² over the spread, so that each part counts by itself; and a user is one of those
+    whom μ was found from.
+    """
+    gram = _moments(users, common.weights, common.center)[:, :-1, :-1]
+    inverse = np.linalg.inv(gram + np.diag(common.ridge))
+    shrink = inverse * common.ridge
+    share = np.linalg.inv(common.curvature) @ shrink.transpose(0, 2, 1) @ gram
+    noisy = common.noise * inverse @ gram @ inverse
+    own = share * common.spread
+    between = common.mean_variance + np.diag(common.spread) - own - own.transpose(0, 2, 1)
+    both = common.noise * shrink @ share @ inverse
+    other = shrink @ between @ shrink.transpose(0, 2, 1) + both + both.transpose(0, 2, 1)
+    parts = [np.maximum(np.diagonal(each, axis1=1, axis2=2), 0.0) for each in (noisy, other)]
+    total = parts[0] + parts[1] + 1e-300
+    # Satterthwaite: the degrees of freedom of a sum of variances that are known by degrees of their own.
+    unsure = sum((part / total) ** 2 / max(one, 1.0) for part, one in zip(parts, common.freedom, strict=True))
+    return total, np.asarray(1.0 / np.maximum(unsure, 1e-9))
+
+
+def summed(rounds: Rounds) -> UserStatistics:
+    """Return these users' sums."""
+    counts = np.diff(rounds.starts)
+    users = UserStatistics.zeros(users=len(counts), objectives=rounds.reward.shape[1])
+    users.observe(np.repeat(np.arange(len(counts)), counts), rounds.reward, rounds.overall)
+    return users
+
+
+def _moments(users: UserStatistics, weights: tuple[float, float], center: Floats) -> Floats:
+    """Return the moments of (1, r − r̄, g) with ŵ, (users, D+2, D+2)."""
+    move = np.eye(users.objectives + 2)
+    move[1:-1, 0] = -center
+    plain, paper = weights
+    mixed = plain * users.plain + paper * users.weighted if paper else plain * users.plain
+    return np.asarray(move @ mixed @ move.T)
+
+
+def _everybody(moments: Floats, ridge: Floats | None, guess: _Guess) -> tuple[Floats, Floats]:
+    """Return μ, and the matrix whose inverse it was found by; without a ridge, the pooled regression's."""
+    whole = moments[:, :-1, :]
+    if ridge is not None:  # users count by what their rounds say of them: Λ(A + Λ)⁻¹
+        whole = ridge[:, None] * np.linalg.solve(moments[:, :-1, :-1] + np.diag(ridge), whole)
+    total = whole.sum(axis=0)
+    drawn = np.array([0.0, *[guess.ridge] * (len(total) - 1)])
+    curvature = total[:, :-1] + np.diag(drawn)
+    return np.linalg.solve(curvature, total[:, -1] + drawn * guess.level), curvature
+
+
+def _noise(moments: Floats, mean: Floats, ridge: Floats, rounds: int, guess: _Guess) -> tuple[float, float]:
+    """Return σ², and the degrees of freedom that it has; the guess counts as one round."""
+    gram = moments[:, :-1, :-1]
+    beta = _posterior(moments, mean, ridge)
+    whole = np.concatenate([beta, np.full((len(beta), 1), -1.0)], axis=1)
+    left = float(np.einsum("ui,uij,uj->", whole, moments, whole, optimize=True))
+    used = float(np.trace(np.linalg.solve(gram + np.diag(ridge), gram), axis1=1, axis2=2).sum())
+    freedom = max(rounds - used, 0.0) + 1.0
+    return (max(left, 0.0) + guess.noise) / freedom, freedom
+
+
+def _spread(users: UserStatistics, rounds: Rounds, center: Floats, mean: Floats, guess: _Guess) -> tuple[Floats, float]:
+    """Return by how much levels and weights vary between users, as variances, and their degrees of freedom.
+
+    Two rounds i and j of a user have independent noise, whatever it depends on: what μ leaves of them has
+    E[e_i·e_j] = τ_b² + τ_c²·r_i·r_j, and a regression on all such pairs finds the two. The guess counts as one user.
+    """
+    moments = _moments(users, (1.0, 0.0), center)
+    counts = np.diff(rounds.starts)
+    who = np.repeat(np.arange(len(counts)), counts)
+    away = rounds.reward - center
+    squares = np.einsum("nd,nd->n", away, away)
+    left = (rounds.overall - mean[0] - away @ mean[1:]) ** 2
+    sums = moments[:, :-1, -1] - moments[:, :-1, :-1] @ mean  # Σx·e
+
+    def over(values: Floats) -> Floats:
+        return np.asarray(np.bincount(who, values, minlength=len(counts)), dtype=float)
+
+    pairs = np.maximum(counts - 1.0, 1.0)  # a user of n rounds counts as n, not as n² pairs
+    ones = counts * (counts - 1.0) / pairs
+    cross = ((moments[:, 0, 1:-1] ** 2).sum(axis=1) - over(squares)) / pairs
+    both = ((moments[:, 1:-1, 1:-1] ** 2).sum(axis=(1, 2)) - over(squares**2)) / pairs
+    right = np.stack([sums[:, 0] ** 2 - over(left), (sums[:, 1:] ** 2).sum(axis=1) - over(left * squares)]) / pairs
+    matrix = np.array([[ones.sum(), cross.sum()], [cross.sum(), both.sum()]])
+    several = float((counts > 1).sum())
+    first = np.array([guess.noise, guess.variance])
+    if several < 2.0 or np.linalg.det(matrix) <= 1e-9 * matrix[0, 0] * matrix[1, 1]:
+        found, freedom = first, 1.0
+    else:
+        raw = np.linalg.solve(matrix, right.sum(axis=1))
+        strays = right - np.stack([ones * raw[0] + cross * raw[1], cross * raw[0] + both * raw[1]])
+        spread = np.linalg.inv(matrix) @ strays
+        raw = np.maximum(raw * several / (several - 1.0), 0.0)  # μ was found from the same users
+        found = (several * raw + first) / (several + 1.0)
+        freedom = min(max(2.0 * found[1] ** 2 / max(float((spread[1] ** 2).sum()), 1e-300), 1.0), several)
+    return np.array([found[0], *[found[1]] * (len(mean) - 1)]), freedom
+
+
+def _posterior(moments: Floats, mean: Floats, ridge: Floats) -> Floats:
+    gram, right = moments[:, :-1, :-1], moments[:, :-1, -1]
+    apart = np.linalg.solve(gram + np.diag(ridge), (right - gram @ mean)[:, :, None])[:, :, 0]
+    return np.asarray(mean + apart)

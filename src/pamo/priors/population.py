@@ -32,7 +32,7 @@ from pamo.priors.user import (
     find_sites,
     hold_alike,
     level_moments,
-    low_share,
+    log_density,
     read_user,
     read_with_sites,
     room_for,
@@ -377,7 +377,7 @@ def _evidence(
         for d in range(objectives):
             pull, strength = own_sites[PULL, d], own_sites[STRENGTH, d]
             mean, precision = cavity(room.user, d, room, noise, 1e-9 / around, dims)
-            _, told = low_share(numbers, mean, precision)
+            told = log_density(numbers, mean, precision)
             joint = (pull + mean * precision) ** 2 / (strength + precision) - mean * mean * precision
             total += math.log(room.root[d, d]) + 0.5 * pull * pull / strength
             total += told + 0.5 * math.log1p(strength / precision) - 0.5 * joint

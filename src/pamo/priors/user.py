@@ -205,15 +205,23 @@ def cavity(user: Floats, d: int, room: Room, noise: float, least: float, dims: A
 
 
 @inlined
-def low_share(numbers: Floats, mean: float, precision: float) -> tuple[float, float]:
-    """Return the chance that an entry is at the lower level, given its cavity, and the logarithm of the evidence."""
-    width = 1.0 / precision
+def low_chance(numbers: Floats, mean: float, precision: float) -> float:
+    """Return the chance that an entry is at the lower level, given its cavity."""
+    width, share = 1.0 / precision, numbers[SHARE]
     one, two = numbers[LEVELS + 2] + width, numbers[LEVELS + 3] + width
-    first = math.log(numbers[SHARE]) - 0.5 * (math.log(one) + (mean - numbers[LEVELS]) ** 2 / one)
-    second = math.log(1.0 - numbers[SHARE]) - 0.5 * (math.log(two) + (mean - numbers[LEVELS + 1]) ** 2 / two)
-    most = max(first, second)
-    first, second = math.exp(first - most), math.exp(second - most)
-    return first / (first + second), most + math.log(first + second)
+    odds = math.log((1.0 - share) / share * math.sqrt(one / two))
+    odds += 0.5 * ((mean - numbers[LEVELS]) ** 2 / one - (mean - numbers[LEVELS + 1]) ** 2 / two)
+    return 1.0 / (1.0 + math.exp(min(odds, 700.0)))
+
+
+@inlined
+def log_density(numbers: Floats, mean: float, precision: float) -> float:
+    """Return the logarithm of what the two levels make of an entry's cavity, without (2π)^−½."""
+    width, share = 1.0 / precision, numbers[SHARE]
+    one, two = numbers[LEVELS + 2] + width, numbers[LEVELS + 3] + width
+    first = math.log(share) - 0.5 * (math.log(one) + (mean - numbers[LEVELS]) ** 2 / one)
+    second = math.log(1.0 - share) - 0.5 * (math.log(two) + (mean - numbers[LEVELS + 1]) ** 2 / two)
+    return float(max(first, second) + math.log1p(math.exp(-abs(first - second))))
 
 
 @inlined
@@ -239,7 +247,7 @@ def sweep(
     solve_plainly(user, row, population, room, dims)
     for d in range(objectives):
         mean, precision = cavity(user, d, room, noise, 1e-9 / spread, dims)
-        share, _ = low_share(numbers, mean, precision)
+        share = low_chance(numbers, mean, precision)
         # Of an entry at one level the variance is (1 − a)/p and the mean m + a(ℓ − m), a = 1/(1 + p·s): all that the
         # level adds to what all else says is in a, and so in no difference of large numbers.
         shift, less, apart = 0.0, 0.0, 0.0

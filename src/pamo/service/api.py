@@ -93,7 +93,7 @@ async def feedback(api: Api, asked: Arguments) -> Any:
     event = core.given(asked.ids[0], schemas.scores(body.rewards), body.overall, body.preference, body.arm)
     try:
         receipt = await api.live.record(event)
-        answer = core.answered(event.decision, receipt)
+        answer = core.answered(event, receipt)
     except PamoError as error:
         api.metrics.fed(_outcome(error))
         raise

@@ -36,7 +36,7 @@ PRECISIONS = ("double", "single")
 
 
 def simulate(
-    policies: Iterable[str | Policy],
+    policies: Iterable[str | Policy | PlainPolicy],
     environment: Environment,
     *,
     rounds: int = 5000,
@@ -199,8 +199,16 @@ class _Ready:
         if isinstance(self.policy, Plain):
             if device != "cpu":
                 raise InputError(f"expected the device 'cpu' for a policy in plain Python, got {device!r}")
-            given = {"rounds": plan.rounds, "seed": seed, "first_trial": first_trial, "marks": marks}
-            return records, play_plainly(self.policy, environment, **given, records=records, progress=progress)
+            return records, play_plainly(
+                self.policy,
+                environment,
+                rounds=plan.rounds,
+                seed=seed,
+                first_trial=first_trial,
+                marks=marks,
+                records=records,
+                progress=progress,
+            )
         choose, draw = choosing(type(self.policy).kernel), drawing(type(environment).draw)
         if device == "cuda":
             seconds = _cuda().play(

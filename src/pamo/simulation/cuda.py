@@ -1,10 +1,11 @@
-"""Trials on a GPU: a thread for each, running the loop and the kernels that the processor runs, from the same streams.
+"""Trials on a GPU: each thread plays some, by the loop and the kernels that the processor runs, from the same streams.
 
-What a trial is played on (`pamo.simulation.loop.Desk`) is local to its thread where it is small, the sizes being known
-when the loop is compiled; what is not, stands in the GPU's memory, trial after trial. Local tables of several threads
-are interwoven, number by number, which is best where all of them read the same place. What is read of the arms is at
-another place in each trial: it is local only where it is very small. More trials than fit, or than are worth starting
-at once, are run in waves.
+A round reads most of what a trial is played on (`pamo.simulation.loop.Desk`) and computes little, so where that stands
+is what decides the speed. It is local to its thread where it is small, the sizes being known when the loop is compiled:
+local tables of several threads are interwoven, number by number, which is best where all of them read the same place.
+What is read of the arms is at another place in each trial: it is local only where it is very small, and else stands in
+the GPU's memory, thread after thread, all that is known of an arm side by side. And no more threads are started than
+the caches serve; each plays its trials one after the other, on the same tables.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import importlib
 import importlib.util
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numba
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import dimensions, kernel
@@ -41,12 +45,16 @@ _TABLES = {
     "offer": ("scores", "scratch"),
 }
 """A desk's tables that grow with the problem; the others are always local."""
-LOCAL = {"arms": 2048, "truth": 16384, "users": 16384, "offer": 16384}
+LOCAL = {"arms": 2048, "truth": 2048, "users": 16384, "offer": 16384}
 """Bytes up to which they are local: the GPU sets so much aside for every thread that it can hold."""
 WAVE = 1 << 18
 """Trials that are started at once, at most: enough to fill any GPU, few enough for a bar to move."""
 BLOCK = 64
 """Threads in a block."""
+RESIDENT = 4
+"""Blocks that a multiprocessor always has registers for."""
+CACHE = 1 << 18
+"""Bytes of the cache next to it."""
 
 _loop = kernel(run_trials)
 
@@ -90,22 +98,31 @@ def play(
     filled(shapes, add)
     away = {group: size > LOCAL[group] for group, size in sizes.items()}
     kept = {name for group, names in _TABLES.items() if away[group] for name in names}
-    wave = min(trials, WAVE)
-    if not _SIMULATED:
-        each = sum(table[:1].nbytes for table in records) + sum(size for group, size in sizes.items() if away[group])
-        wave = max(1, min(wave, cuda.current_context().get_memory_info().free // 2 // each))
+    free = 1 << 40 if _SIMULATED else cuda.current_context().get_memory_info().free
+    wave = max(1, min(trials, WAVE, free // 4 // sum(table[:1].nbytes for table in records)))
+    far = sum(size for group, size in sizes.items() if away[group])
+    most = min(wave, _threads(sum(sizes.values()), free // 2 // max(far, 1)))
+    wave -= wave % most
     run = _compiled(*kernels, plan, spread, objectives, real, *away.values())
-    given = filled(shapes, lambda name, shape, kind: _empty((wave if name in kept else 1, *shape), _kind(kind, real)))
+
+    def make(name: str, shape: tuple[int, ...], kind: Any) -> Any:
+        # All that is read of an arm is side by side: it is read, and written, at once.
+        return _empty((most if name in kept else 1, *shape), _kind(kind, real), turned=name == "arms")
+
+    given = filled(shapes, make)
     room = Records(*(_empty((wave, *table.shape[1:]), np.float64) for table in records))
-    rest = (*map(_there, (hyperparameters, numbers, marks)), room, _there(np.zeros(wave, np.int64)))
+    settings = map(_there, (hyperparameters.astype(real), numbers.astype(real), marks))
+    rest = (*settings, room, _there(np.zeros(most, np.int64)))
     stop = _there(np.zeros(1, np.int64))
 
     def start(first: int, count: int) -> None:
-        arguments = (np.uint64(seed), first_trial + first, count, *rest, stop, given)
-        run[max(1, -(-count // BLOCK)), BLOCK](arguments)
+        share = max(1, -(-count // most))
+        arguments = (np.uint64(seed), first_trial + first, count, share, *rest, stop, given)
+        run[max(1, -(-count // share // BLOCK)), BLOCK](arguments)
         cuda.synchronize()
 
-    start(0, 0)  # no trials: the loop is compiled before the clock starts
+    with _literals(real):
+        start(0, 0)  # no trials: the loop is compiled before the clock starts
     started = time.perf_counter()
     for first in range(0, trials, wave):
         count = min(wave, trials - first)
@@ -116,8 +133,20 @@ def play(
     return time.perf_counter() - started
 
 
+def _threads(size: int, room: int) -> int:
+    """Return how many threads to start, up to `room`, where the tables of one have so many bytes.
+
+    Threads whose tables are all in the cache next to their processors are worth more than twice as many that wait for
+    memory. Where no block of them would fit, as many as can wait together.
+    """
+    if _SIMULATED:
+        return BLOCK
+    blocks = min(round(CACHE / size / BLOCK), RESIDENT) if BLOCK * size <= CACHE else RESIDENT
+    return int(max(1, min(BLOCK * blocks * cuda.get_current_device().MULTIPROCESSOR_COUNT, room)))
+
+
 def _kind(kind: Any, real: Any) -> Any:
-    return real if kind is np.float64 else kind
+    return {np.float64: real, np.int64: np.int32}.get(kind, kind)
 
 
 def _there(table: Any) -> Any:
@@ -132,8 +161,46 @@ def _fetch(table: Any, out: Floats) -> None:
         table.copy_to_host(out)
 
 
-def _empty(shape: tuple[int, ...], kind: Any) -> Any:
-    return np.empty(shape, kind) if _SIMULATED else cuda.device_array(shape, kind)
+def _empty(shape: tuple[int, ...], kind: Any, *, turned: bool = False) -> Any:
+    """Return a table in the GPU's memory; turned: what lies along its last axis but one is side by side."""
+    if not turned:
+        return np.empty(shape, kind) if _SIMULATED else cuda.device_array(shape, kind)
+    *outer, lines, length = shape
+    if _SIMULATED:
+        return np.empty((*outer, length, lines), kind).swapaxes(-1, -2)
+    like = np.empty((1, *outer[1:], length, lines), kind).swapaxes(-1, -2)
+    return cuda.device_array(shape, kind, strides=like.strides)
+
+
+_alone: dict[Dispatcher, Any] = {}
+"""Functions as they are compiled for single precision."""
+
+
+@contextmanager
+def _literals(real: Any) -> Iterator[None]:
+    """Have the numbers in a kernel's text be single where all others are: one that is double makes its results so."""
+    if _SIMULATED or real is np.float64:
+        yield
+        return
+    context = importlib.import_module("numba.cuda.descriptor").cuda_target.typing_context
+    compiled = importlib.import_module("numba.cuda.dispatcher").CUDADispatcher
+    usual, limits = context.resolve_value_type, np.finfo(np.float32)
+    least, largest = float(limits.tiny), float(limits.max)
+
+    def resolve(value: Any) -> Any:
+        if type(value) is float and (least <= abs(value) <= largest or value == 0.0 or math.isinf(value)):
+            return numba.float32
+        if isinstance(value, Dispatcher) and not isinstance(value, compiled):
+            if value not in _alone:  # apart from those of double precision
+                _alone[value] = compiled(value.py_func, value.targetoptions | {"device": True})
+            value = _alone[value]
+        return usual(value)
+
+    context.resolve_value_type = resolve
+    try:
+        yield
+    finally:
+        del context.resolve_value_type
 
 
 @cache
@@ -151,6 +218,8 @@ def _compiled(
     offer_away: bool,
 ) -> Any:
     """Return the loop compiled for one policy, environment and size; …_away: whose tables are not the threads' own."""
+    values: Any = (real(value) if isinstance(value, float) else value for value in plan)
+    plan = TrialPlan(*values)
     shapes = shapes_of_desk(plan, spread, objectives, trials=1, lanes=1)
     dims = dimensions(objectives)
     means, truth, gaps, pareto, arms, sums, common, of_users, rewards, statements = shapes[:10]
@@ -161,9 +230,9 @@ def _compiled(
 
     @cuda.jit  # type: ignore[untyped-decorator]
     def play_trial(arguments: Any) -> None:
-        seed, first_trial, count, hyperparameters, numbers, marks, records, progress, stop, given = arguments
+        seed, first_trial, count, share, hyperparameters, numbers, marks, records, progress, stop, given = arguments
         k = cuda.grid(1)
-        if k >= count:
+        if k * share >= count:
             return
         # Which of the two it is, is known when it is compiled, and the other is dropped.
         desk = Desk(
@@ -200,10 +269,10 @@ def _compiled(
             given.scratch[k] if offer_away else cuda.local.array(scratch, real),
             cuda.local.array(reward, real),
             cuda.local.array(stated, real),
-            given.assigned[k] if users_away else cuda.local.array(assigned, np.int64),
-            given.tiles[k] if users_away else cuda.local.array(by_user, np.int64),
-            given.places[k] if users_away else cuda.local.array(by_user, np.int64),
-            given.chosen[k] if users_away else cuda.local.array(by_user, np.int64),
+            given.assigned[k] if users_away else cuda.local.array(assigned, np.int32),
+            given.tiles[k] if users_away else cuda.local.array(by_user, np.int32),
+            given.places[k] if users_away else cuda.local.array(by_user, np.int32),
+            given.chosen[k] if users_away else cuda.local.array(by_user, np.int32),
             given.regret[k] if users_away else cuda.local.array(regret, real),
             cuda.local.array(totals, real),
         )
@@ -214,8 +283,8 @@ def _compiled(
             None,
             seed,
             first_trial,
-            k,
-            k + 1,
+            k * share,
+            min((k + 1) * share, count),
             plan,
             hyperparameters,
             numbers,

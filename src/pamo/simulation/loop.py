@@ -130,7 +130,7 @@ def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, t
         gaps=(trials, plan.users, plan.arms),
         pareto=(trials, plan.arms),
         arms=(tiles, height, wide),
-        sums=(tiles * plan.offer_size, objectives + 2),
+        sums=(tiles * plan.offer_size, objectives + 1),
         common=(trials, common_numbers(objectives)),
         users=shapes_of_users(chunks, trials, lanes, plan, spread, objectives),
         rewards=(chunks, objectives + 1, lanes),

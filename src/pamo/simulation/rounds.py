@@ -14,7 +14,7 @@ import numba
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import apart, around, bare, count_of, dimensions, lane_of, seat
+from pamo.compiling import apart, around, bare, count_of, counted, dimensions, lane_of, seat
 from pamo.policies.base import Run, pick
 from pamo.simulation.learning import PLAN_TYPE, TrialPlan
 from pamo.streams import ENVIRONMENT, POLICY, STATED
@@ -64,7 +64,7 @@ def choosing(kernel: Any) -> Any:
                 for n in range(trial * plan.users + first, trial * plan.users + last):
                     chunk, lane = seat(n, lanes)
                     tile, user = bare(arms[tiles[n]]), lane_of(users[chunk], lane, lanes)
-                    score(scores, plan.offer_size, own, tile, user, shared, run, dims)
+                    score(scores, plan.offer_size, counted(own, arms), tile, user, shared, run, dims)
                     chosen[n] = pick(scores, plan.offer_size, stream)
 
     return around(choose_round, kernel)

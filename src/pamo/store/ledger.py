@@ -67,7 +67,7 @@ class Ledger:
                 if isinstance(feedback, TasteChanged):
                     entry.changed = sequence
                 else:
-                    entry.parts.append((sequence, feedback))
+                    entry.parts = (*entry.parts, (sequence, feedback))
 
     def judge(self, events: Iterable[Event], first: int, step: int = 1) -> tuple[list[Receipt], list[Event]]:
         """Judge events in order; return the receipts, and what to write under the numbers first, first + step, …"""
@@ -90,8 +90,8 @@ class Ledger:
             judged = judge_feedback(event, entry, self._expires_after)
             if type(judged) is FeedbackGiven:
                 assert entry is not None  # otherwise it was judged unknown
-                entry.parts.append((sequence, judged))
-                learned = self._scales.learned(entry.whole(judged.arm or ""))
+                entry.parts = (*entry.parts, (sequence, judged))
+                learned = self._scales.learned(judged if judged.part == 1 else entry.whole(judged.arm or ""))
                 return Receipt(Outcome.RECORDED, sequence, learned, entry.decision), judged
             assert isinstance(judged, Receipt)
             if judged.outcome is Outcome.DUPLICATE and entry is not None:

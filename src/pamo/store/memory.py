@@ -112,7 +112,8 @@ class MemoryStore(FoldedStore):
                 self._ledger.entries[new.id].decision = new
                 self._ledger.keys.pop(old.key or "", None)
             elif isinstance(new, FeedbackGiven):
-                self._ledger.entries[new.decision].parts[new.part - 1] = (place + 1, new)
+                entry = self._ledger.entries[new.decision]
+                entry.parts = tuple((at, new if part is old else part) for at, part in entry.parts)
         self._fold.erase(event.user or "")
         self._record(UserErased(None, event.at))
         return Receipt(Outcome.RECORDED, len(self._journal))

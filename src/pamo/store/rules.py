@@ -7,7 +7,7 @@ returns the receipt for an event that is not to be recorded, or None for one tha
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ class Entry:
 
     decision: DecisionMade
     sequence: int
-    parts: list[tuple[int, FeedbackGiven]] = field(default_factory=list)
+    parts: tuple[tuple[int, FeedbackGiven], ...] = ()
     """The parts of its feedback with their places in the journal, in order."""
     changed: int = 0
     """The number of the event by which the user's taste has changed with this decision."""
@@ -269,7 +269,7 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: flo
     before: dict[str, float] | None = None
     rewards, overall = event.rewards, event.overall
     given = None if decision.given is None else decision.given.get(arm)
-    mine = [place for place, part in entry.parts if part.arm == arm]
+    mine = [place for place, part in entry.parts if part.arm == arm] if entry.parts else ()
     if mine or given:
         known = scores_of(entry.whole(arm)) if mine else dict(given or ())
         scores = scores_of(event)

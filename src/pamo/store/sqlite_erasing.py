@@ -128,7 +128,7 @@ class SqliteErasing(SqliteWriting):
             return
         for name, entry in entries.items():
             if entry.decision.user == erasing.user and entry.sequence <= erasing.mark:
-                parts = [(sequence, redacted(part)) for sequence, part in entry.parts]
+                parts = tuple((sequence, redacted(part)) for sequence, part in entry.parts)
                 entries[name] = Entry(redacted(entry.decision), entry.sequence, parts)  # type: ignore[arg-type]
 
     def _empty_log(self) -> bool:

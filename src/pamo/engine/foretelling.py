@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pamo.priors.left_out import Foretelling, Rounds, fit
+from pamo.priors.foretelling import Foretelling, Rounds, fit
 from pamo.store import Store
 from pamo.store.scales import Scales
 
