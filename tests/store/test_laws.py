@@ -172,7 +172,8 @@ def test_a_snapshot_after_an_erasure_does_not_know_the_user(store: MemoryStore, 
     sums = store.users(others)
     fold = store._fold
     fold.erase(user)
-    text, lengths = fold.user_names.packed()
+    arrays = dict(snapshot._arrays(*snapshot._begin(snapshot.Snapshot(fold), "j"), lambda step: step()))
+    text, lengths = arrays["user_names"], arrays["user_name_lengths"]
     assert sorted(Names.of(bytes(text), lengths)) == sorted(others)  # by name: two others' end to end may spell it
     assert len(lengths) == len(others) == len(fold.user_names)
     assert_same(store.users(others), sums)
@@ -302,7 +303,7 @@ def test_the_index_of_names_is_a_dict(steps: list[tuple[str, bool]]) -> None:
     names.add_many(new)
     model.update(zip(new, rows, strict=False))
     assert names.find_many([*model, "nobody", *new]).tolist() == [*model.values(), -1, *(model[name] for name in new)]
-    text, lengths = names.packed()
-    again = Names.of(bytes(text), lengths)
-    assert [again.find(name) for name in model] == list(range(len(model)))
+    starts = names.starts()
+    again = Names.of(bytes(names.text(0, starts[-1])), np.diff(starts))
+    assert [again.find(name) for name in model] == list(model.values())
     assert again.find("never there, and too long") == -1
