@@ -97,6 +97,10 @@ def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[s
             )
         else:
             sentence = f"{called(arm)} was chosen by chance, as this policy tries others now and then: {worth}"
+    known = {} if decision.given is None else decision.given.get(arm, {})
+    if known:
+        told = ", ".join(f"{name} {value:g}" for name, value in known.items())
+        sentence += f"; known beforehand, and not foretold: {told}"
     return Explanation(decision.id, decision.policy, weights, chosen, best, f"{sentence}.")
 
 

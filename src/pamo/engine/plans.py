@@ -177,6 +177,9 @@ class Chooser:
         for n in range(len(out)):
             mine = slice(starts[n], starts[n + 1])
             self._choose_one(plan, out[n], picks[n], offers[mine], sums[n], stated[n], known[n], arms, given[mine])
+            self.under_way[picks[n, 0]] += 1.0  # those who are decided for together know of each other
+        for n in range(len(out)):
+            self.under_way[picks[n, 0]] -= 1.0
 
     def _choose_one(
         self,
