@@ -74,17 +74,25 @@ class Foreteller:
             self._thread.start()
 
     def _fitted(self, users: Sequence[str]) -> Foretelling | None:
-        objectives = len(self._scales.names)
-        rows, starts = [np.empty((0, objectives + 1))], [0]
+        names = self._scales.names
+        rows, starts = list[list[float]](), [0]
         for user in users:
-            given = (made.feedback for made in self._store.decisions_of(user, ROUNDS))
-            values = [self._scales.values(one)[: objectives + 1].copy() for one in given if one is not None]
-            own = np.array(values).reshape(-1, objectives + 1)
-            own = own[~np.isnan(own).any(axis=1)]
-            if len(own):
-                rows.append(own)
-                starts.append(starts[-1] + len(own))
-        found = np.concatenate(rows)
-        if not len(found):
+            for made in self._store.decisions_of(user, ROUNDS):
+                scores: dict[
+                    str | None, dict[str | None, float]
+                ] = {}  # by arm, of all parts; None is the overall score
+                for part in made.parts:
+                    own = scores.setdefault(part.arm, {})
+                    own.update(part.before or {})  # with it what was known beforehand
+                    own.update(part.rewards)
+                    if part.overall is not None:
+                        own["overall"] = part.overall
+                rows += [
+                    [own[name] for name in (*names, "overall")] for own in scores.values() if len(own) > len(names)
+                ]
+            if len(rows) > starts[-1]:
+                starts.append(len(rows))
+        if not rows:
             return None
-        return fit(Rounds(np.ascontiguousarray(found[:, :-1]), found[:, -1].copy(), np.array(starts)))
+        values = self._scales.normalised(np.array(rows))
+        return fit(Rounds(np.ascontiguousarray(values[:, :-1]), values[:, -1].copy(), np.array(starts)))

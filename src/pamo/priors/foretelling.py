@@ -34,7 +34,8 @@ ELASTICITIES = (0.0, 0.5, 1.0)
 _LOWEST, _HIGHEST, _STEP, _FINEST = -13.6, 8.5, 1.7, 0.2
 _POOLED = 5000.0
 """λ_b from which on μ is the pooled regression: all rounds count alike then, whoever's they are."""
-_REPEATS = 5
+_REPEATS = 4
+"""How often μ and what users differ by are found from one another."""
 
 Place = tuple[float, float]
 """log λ_b and log λ_c."""
@@ -251,13 +252,16 @@ def _fit(rounds: Rounds, differ: str) -> Foretelling:
                 places = search.choose(weights=differ == "all")
             reference, factors, moments = search.errors(places[-1]), mixture, tried
             errors = [search.error(place) / len(overall) for place in places]
-    spread, spread_freedom = _spread(users, rounds, center, guess)
-    ridge = _ridge(places[-1], x.shape[1])
-    for _ in range(1 if choosing or differ == "nothing" else _REPEATS):
-        mean, curvature = _everybody(moments, ridge if ridge[0] < _POOLED else None, guess)
-        noise, freedom = _noise(moments, mean, ridge, len(overall), guess)
+    ridge, noise = _ridge(places[-1], x.shape[1]), guess.noise
+    mean, _ = _everybody(moments, None, guess)
+    for _ in range(_REPEATS):
+        # Who chooses for users by what they care about gives them rewards that go with it, which a pooled regression
+        # takes for weights that all have: so what they differ by is found anew once μ counts users by what they say.
+        spread, spread_freedom = _spread(users, rounds, center, mean, guess)
         if not choosing and differ != "nothing":
             ridge = np.maximum(noise / spread, math.exp(_LOWEST))
+        mean, curvature = _everybody(moments, ridge if ridge[0] < _POOLED else None, guess)
+        noise, freedom = _noise(moments, mean, ridge, len(overall), guess)
     gram = moments[:, :-1, :-1]
     pull = ridge[:, None] * np.linalg.inv(gram + np.diag(ridge))
     apart = pull @ (noise * gram + gram * spread @ gram) @ pull.transpose(0, 2, 1)
@@ -352,15 +356,13 @@ def _noise(moments: Floats, mean: Floats, ridge: Floats, rounds: int, guess: _Gu
     return (max(left, 0.0) + guess.noise) / freedom, freedom
 
 
-def _spread(users: UserStatistics, rounds: Rounds, center: Floats, guess: _Guess) -> tuple[Floats, float]:
+def _spread(users: UserStatistics, rounds: Rounds, center: Floats, mean: Floats, guess: _Guess) -> tuple[Floats, float]:
     """Return by how much levels and weights vary between users, as variances, and their degrees of freedom.
 
-    Two rounds i and j of a user have independent noise, whatever it depends on: what the pooled regression leaves of
-    them has E[e_i·e_j] = τ_b² + τ_c²·r_i·r_j, and a regression on all such pairs finds the two. The guess counts as one
-    user.
+    Two rounds i and j of a user have independent noise, whatever it depends on: what μ leaves of them has
+    E[e_i·e_j] = τ_b² + τ_c²·r_i·r_j, and a regression on all such pairs finds the two. The guess counts as one user.
     """
     moments = _moments(users, (1.0, 0.0), center)
-    mean = _everybody(moments, None, guess)[0]
     counts = np.diff(rounds.starts)
     who = np.repeat(np.arange(len(counts)), counts)
     away = rounds.reward - center
