@@ -94,6 +94,10 @@ def check(store: Store, ledger: Ledger) -> Findings:
         elif visit.acknowledged and visit.decision is not None and visit.decision["id"] not in feedbacks:
             findings.note("lost_feedbacks", f"{visit.key}: that to {visit.decision['id']}")
     _compare(store, decisions, feedbacks, findings)
+    table = store.arms()
+    for arm, active in ledger.arms.items():
+        if active is not None and (arm not in table.rows or table.active[table.rows[arm]] != active):
+            findings.note("changed", f"arm {arm} was {'added' if active else 'retired'}, and is not in the store")
     for difference in verify(store).differences:
         findings.note("differing", f"from the journal's refold: {difference}")
     return findings
@@ -106,10 +110,11 @@ def _journal(
     decisions: dict[str, tuple[DecisionMade, Visit]] = {}
     parts: dict[str, list[FeedbackGiven]] = defaultdict(list)
     keys: set[str] = set()
+    leaving = {visit.decision["id"]: visit for visit in ledger.visits.values() if visit.erasing and visit.decision}
     for _, event in store.events():
         findings.events += 1
         if isinstance(event, DecisionMade):
-            visit = ledger.visits.get(event.key or "")
+            visit = leaving.get(event.id) if event.key is None else ledger.visits.get(event.key)
             if visit is None:
                 findings.note("changed", f"nobody asked for decision {event}")
                 continue
@@ -134,6 +139,12 @@ def _journal(
 
 def _compare_decision(event: DecisionMade, visit: Visit, findings: Findings) -> None:
     request, answer = visit.request, visit.decision
+    if visit.erased and event.user is not None:
+        findings.note("changed", f"{visit.key}: erased, and the journal holds {event}")
+    if visit.erasing and event.user is None:
+        if answer is not None and (answer["arms"], event.preference) != (list(event.arms), None):
+            findings.note("changed", f"{visit.key}: answered {answer}, and the journal holds {event}")
+        return
     offer = request.get("arms")
     given = offer if isinstance(offer, dict) else None
     sent = (visit.user, None if offer is None else tuple(offer), request.get("k", 1), request.get("preference"), given)
@@ -153,12 +164,13 @@ def _compare_feedback(event: FeedbackGiven, decision: DecisionMade, visit: Visit
     if sent is not None and not visit.acknowledged and event.rewards.items() <= sent["rewards"].items():
         return
     kept = (event.rewards, event.overall, event.preference, event.arm, event.user)
+    gone = visit.erasing and decision.user is None
     if sent is None or kept != (
         sent["rewards"],
         sent.get("overall"),
-        sent.get("preference"),
+        None if gone else sent.get("preference"),
         decision.arms[0],
-        visit.user,
+        None if gone else visit.user,
     ):
         findings.note("changed", f"{visit.key}: sent {sent}, and the journal holds {event}")
 
@@ -182,7 +194,8 @@ def _compare(
             if not visit.acknowledged:  # perhaps only a part of it has arrived
                 body = {"rewards": told.rewards, "overall": told.overall, "preference": told.preference or {}}
             arms[event.arms[0]].append(body)
-            users[visit.user].append(body)
+            if event.user is not None:
+                users[visit.user].append(body)
     table = store.arms()
     with store.lock:
         _compare_rows("arm", setup, table.ids, table.statistics, arms, findings)

@@ -2,9 +2,9 @@
 
 Strangers without a key take up thousands of connections and let none of them go by themselves: they say nothing, or
 half of something, drop by drop, or do not take what they are answered. Whoever is hung up on comes back within a
-second. Other clients, from another address, ask for decisions and give feedback all the while, and what they wait is
-measured. In the end so many come from one address that not all are let in. `--fault wait-for-ever` runs a server that
-never hangs up, which the campaign must find.
+second, or at once, as a flood (`--back-within 0`). Other clients, from another address, ask for decisions and give
+feedback all the while, and what they wait is measured. In the end so many come from one address that not all are let
+in. `--fault wait-for-ever` runs a server that never hangs up, which the campaign must find.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Plan:
 
     rate: requests a second of the others. crowd: how many come from one address in the end, where there is room for
     `most`. patience: seconds after which the service hangs up. slowest: milliseconds that p99 of the others is under.
+    back_within: seconds within which those come back who are hung up on; with 0 they are a flood.
     """
 
     connections: int = 2000
@@ -67,6 +68,7 @@ class Plan:
     most: int = 1000
     patience: float = 10.0
     slowest: float = 100.0
+    back_within: float = 1.0
     seed: int = 1
     fault: str | None = None
 
@@ -93,8 +95,9 @@ class Tally:
 class Holders:
     """Connections that are kept as long as they can be, in a process of its own: `python -m campaigns.held hold`."""
 
-    def __init__(self, address: tuple[str, int], count: int, seed: int) -> None:
+    def __init__(self, address: tuple[str, int], count: int, back_within: float, seed: int) -> None:
         self._address, self._count, self._random = address, count, Random(f"held {seed}")
+        self._back_within = back_within
         self.open = 0
         self.hung_up: Counter[str] = Counter()
         self.longest: dict[str, float] = dict.fromkeys(KINDS, 0.0)
@@ -150,7 +153,7 @@ class Holders:
             self.longest[kind] = max(self.longest[kind], time.monotonic() - since)
             del self._since[number]
             writer.transport.abort()
-            await asyncio.sleep(self._random.random())  # held connections are meant here, not a flood of new ones
+            await asyncio.sleep(self._back_within * self._random.random())
 
 
 async def _others(plan: Plan, address: tuple[str, int], tally: Tally, seconds: float) -> None:
@@ -213,7 +216,7 @@ async def attack(plan: Plan, server: Server, tally: Tally, say: Callable[[str], 
         "-m",
         "campaigns.held",
         "hold",
-        *map(str, (*server.address, plan.connections, plan.seed)),
+        *map(str, (*server.address, plan.connections, plan.back_within, plan.seed)),
     ]
     holders = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert holders.stdout is not None
@@ -257,14 +260,15 @@ def campaign(plan: Plan, folder: Path, say: Callable[[str], None] = print) -> Ta
 def main(arguments: list[str]) -> int:
     """Run the campaign, print what it found, and return 1 if anything is wrong."""
     if arguments[:1] == ["hold"]:
-        host, port, count, seed = arguments[1:]
-        asyncio.run(Holders((host, int(port)), int(count), int(seed)).run())
+        host, port, count, back_within, seed = arguments[1:]
+        asyncio.run(Holders((host, int(port)), int(count), float(back_within), int(seed)).run())
     parser = argparse.ArgumentParser(description="Hold connections, and see that others are served.")
     parser.add_argument("--connections", type=int, default=Plan.connections, help="that are held (default 2000)")
     parser.add_argument("--seconds", type=float, default=Plan.seconds, help="for so long (default 60)")
+    parser.add_argument("--back-within", type=float, default=Plan.back_within, metavar="S", help="they return (1 s)")
     parser.add_argument("--fault", choices=["wait-for-ever"], help="put this fault into the server; it must be found")
     given = parser.parse_args(arguments)
-    plan = Plan(given.connections, given.seconds, fault=given.fault)
+    plan = Plan(given.connections, given.seconds, back_within=given.back_within, fault=given.fault)
     with tempfile.TemporaryDirectory(prefix="pamo-held-", dir=".") as folder:
         tally = campaign(plan, Path(folder).absolute())
     for kind, seconds in tally.held["longest"].items():

@@ -1,8 +1,9 @@
 """Kill the server under load, again and again, and see whether anything acknowledged is lost or counted twice.
 
-Clients ask for decisions and give feedback over HTTP, now and then twice or late; the server is ended by SIGKILL at a
-random moment and started again, and whatever was not acknowledged is sent once more. The clients keep a ledger of all
-that was acknowledged. In the end, and with SQLite on the way as well, the store is held against it.
+Clients ask for decisions and give feedback over HTTP, now and then twice, late or in parts; some add and retire arms,
+and some have themselves erased. The server is ended by SIGKILL at a random moment and started again, and whatever was
+not acknowledged is sent once more. The clients keep a ledger of all that was acknowledged. In the end, and with SQLite
+on the way as well, the store is held against it.
 
     python -m campaigns.kills --store sqlite --kills 1000
     python -m campaigns.kills --store postgresql --kills 50 --workers 2
@@ -117,6 +118,8 @@ class Tally:
             ("decisions acknowledged", ledger.decisions),
             ("feedbacks acknowledged", ledger.feedbacks),
             ("  acknowledged as there already", ledger.repeats),
+            ("users erased", ledger.erasures),
+            ("arms added, retired or revived", len(ledger.arms)),
             ("requests without an answer", ledger.unanswered),
             ("requests answered 503", ledger.refused),
             ("events in the journal", found.events),
@@ -310,7 +313,7 @@ class Campaign:
         bodies = [visit.feedback for visit in fed if visit.feedback is not None]
         whole = [body for body in bodies if len(body["rewards"]) == 3]
         wanted = {
-            "users": len({visit.user for visit in fed}),
+            "users": len({visit.user for visit in fed if not visit.erased}),
             "pending_decisions": self.ledger.decisions - len(fed),
             "complete_feedbacks": len(whole),
             "overall_scores": sum("overall" in body for body in whole),

@@ -22,6 +22,9 @@ class Visit:
     """How often the feedback was answered with that status."""
     unsure: bool = False
     """Whether some delivery of the feedback got no answer, or was turned away."""
+    erasing: bool = False
+    erased: bool = False
+    """Whether the user was to be erased, and whether that was acknowledged."""
 
     @property
     def acknowledged(self) -> bool:
@@ -34,6 +37,8 @@ class Ledger:
     """All visits, and what was wrong with the answers."""
 
     visits: dict[str, Visit] = field(default_factory=dict)
+    arms: dict[str, bool | None] = field(default_factory=dict)
+    """Arms that were added on the way: whether they are active, None while a change is not acknowledged."""
     answers: int = 0
     """Requests that were answered as they should be."""
     unanswered: int = 0
@@ -73,6 +78,11 @@ class Ledger:
     def feedbacks(self) -> int:
         """How many feedbacks were acknowledged."""
         return sum(visit.acknowledged for visit in self.visits.values())
+
+    @property
+    def erasures(self) -> int:
+        """How many users were erased."""
+        return len({visit.user for visit in self.visits.values() if visit.erased})
 
     @property
     def repeats(self) -> int:

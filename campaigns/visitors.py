@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from random import Random
 from typing import Any
+from urllib.parse import quote
 
 from benchmarks.servers import ARMS
 from campaigns.ledger import Ledger, Visit
@@ -51,6 +52,10 @@ class Visitor:
         random = self._random
         visits = [self._new() for _ in range(random.choice([1, 1, 1, 1, 2, 5]))]
         try:
+            if random.random() < 0.05:
+                await self._come_and_be_erased()
+            if random.random() < 0.05:
+                await self._change_an_arm()
             await self._decide(visits)
             if random.random() < 0.1:
                 await self._decide(visits[:1])  # the same request again gets the same decision
@@ -64,10 +69,35 @@ class Visitor:
         except WrongAnswerError:
             return
 
-    def _new(self) -> Visit:
+    async def _come_and_be_erased(self) -> None:
+        """Be somebody who comes once, gives feedback, and wants to be forgotten."""
+        self._count += 1
+        user = f"passer-by {self._name}-{self._count}"
+        visits = [self._new(user) for _ in range(self._random.randint(1, 3))]
+        await self._decide(visits)
+        await self._feed(visits[:2])
+        for visit in visits:
+            visit.erasing = True
+        await self._ask(self._lines, f"/v1/users/{quote(user)}", None, 204, method="DELETE")
+        for visit in visits:
+            visit.erased = True
+
+    async def _change_an_arm(self) -> None:
+        """Add an arm of one's own, retire it, or revive it."""
+        arm = f"extra {self._name}-{self._random.randrange(3)}"
+        active = not self._ledger.arms.get(arm, False)
+        self._ledger.arms[arm] = None
+        if active:
+            body = {"name": f"Extra, {self._count}"}
+            await self._ask(self._lines, f"/v1/arms/{quote(arm)}", body, 200, method="PUT")
+        else:
+            await self._ask(self._lines, f"/v1/arms/{quote(arm)}", None, 200, method="DELETE")
+        self._ledger.arms[arm] = active
+
+    def _new(self, user: str | None = None) -> Visit:
         random = self._random
         self._count += 1
-        request: dict[str, Any] = {"user": f"user {random.randrange(USERS)}"}
+        request: dict[str, Any] = {"user": user or f"user {random.randrange(USERS)}"}
         if random.random() < 0.4:
             request["arms"] = random.sample(ARMS, random.randint(1, 4))
             if random.random() < 0.5:  # tonight's prices
@@ -139,12 +169,13 @@ class Visitor:
         wanted: int,
         headers: dict[str, str] | None = None,
         visits: Sequence[Visit] = (),
+        method: str = "POST",
     ) -> Any:
         """Send until it is acknowledged, to whichever server is there."""
         while True:
             number, address = await self._somewhere()
             try:
-                status, answer = await lines[number].ask(address, "POST", path, body, headers)
+                status, answer = await lines[number].ask(address, method, path, body, headers)
             except GoneError:
                 self._ledger.unanswered += 1
             else:

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from campaigns import erasures, flips
+from campaigns import backups, erasures, flips
 from pamo.cli import main
 from pamo.errors import DamagedError, InputError, InUseError, StoreError
 from pamo.store import ArmAdded, FeedbackGiven, Outcome, UserErased, open_store
@@ -353,6 +353,13 @@ def test_an_erasure_is_not_acknowledged_while_the_log_holds_the_name(
 def test_kills_inside_erasures_leave_no_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert erasures.main(["--kills", "6"]) == 0
     assert "0 wrong" in capsys.readouterr().out
+
+
+def test_backups_under_load_come_back_whole_and_a_copied_file_does_not() -> None:
+    tally = backups.campaign(2)
+    assert not tally.wrong, tally.wrong
+    assert tally.events > 10
+    assert backups.campaign(2, fault="copy-the-file").wrong
 
 
 def test_the_campaign_finds_names_that_were_left() -> None:
