@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import select
 import signal
 import sys
 import tempfile
@@ -97,7 +98,7 @@ def holding(folder: Path, token: str) -> list[str]:
 def kill_once(folder: Path, random: Random, fault: str | None, tally: Tally) -> None:
     """Start a process, kill it inside its erasure, and look at what it left."""
     path, token, seed = folder / "journal.db", f"{random.getrandbits(60):015x}", random.getrandbits(32)
-    victim, wait = f"victim {token}", random.uniform(0.0, 0.15) * random.random()
+    victim, wait, to_the_end = f"victim {token}", random.uniform(0.0, 0.15) * random.random(), random.random() < 0.3
     heard, said = os.pipe()
     child = os.fork()
     if child == 0:
@@ -108,6 +109,9 @@ def kill_once(folder: Path, random: Random, fault: str | None, tally: Tally) -> 
             os._exit(1)
     os.close(said)
     begun = os.read(heard, 1)
+    if to_the_end:  # how long an erasure takes depends on the machine; what comes just after it is of interest too
+        select.select([heard], [], [], 60.0)
+        wait /= 100
     time.sleep(wait)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)

@@ -113,6 +113,17 @@ class Play:
                 chosen[guest] = arm
             yield self.shop.worth(chosen[:watched])
 
+    def late_rounds(self, count: int, late: int) -> Iterator[float]:
+        """Have every guest come once a round, and say how it was so many rounds later."""
+        told: list[list[tuple[str, Visit]]] = []
+        for _ in range(count):
+            made = [self.decide(guest) for guest in range(len(self.shop.tastes))]
+            told.append([(decision, self.shop.visit(guest, arm)) for guest, (decision, arm) in enumerate(made)])
+            if len(told) > late:
+                for decision, visit in told[-1 - late]:
+                    self.tell(decision, visit)
+            yield self.shop.worth(np.array([arm for _, arm in made]))
+
     def close(self) -> None:
         """Let the engine go."""
         self.engine.close()
@@ -141,10 +152,34 @@ def new_arm(seed: int) -> dict[str, float]:
     }
 
 
-def catalogue(seed: int) -> dict[str, float]:
+def new_arm_alone(seed: int) -> dict[str, float]:
+    """The same, but that only the new arm's ratings do not come."""
+    play = Play(Shop.of(31, 150, seed), seed, arms=30)
+    list(play.rounds(25))
+    play.engine.add_arm("arm-30")
+    given = []
+    for _ in range(4):
+        for guest in range(150):
+            decision, arm = play.decide(guest)
+            given.append(arm == 30)
+            if arm != 30:
+                play.tell(decision, play.shop.visit(guest, arm))
+    play.close()
+    return {"its share unrated": float(np.mean(given))}
+
+
+def late(seed: int) -> dict[str, float]:
+    """The world of `complete`, in which everything is said five rounds late."""
+    play = Play(Shop.of(30, 150, seed), seed)
+    scores = list(play.late_rounds(30, 5))
+    play.close()
+    return {"in the end": float(np.mean(scores[-5:]))}
+
+
+def catalogue(seed: int, *, late: int = 0) -> dict[str, float]:
     """Three thousand arms and sixty guests of sixty visits: fewer visits than there are arms and a bit."""
     play = Play(Shop.of(3000, 60, seed), seed)
-    scores = list(play.rounds(60))
+    scores = list(play.late_rounds(60, late) if late else play.rounds(60))
     play.close()
     return {"in the end": float(np.mean(scores[-10:])), "on average": float(np.mean(scores))}
 
@@ -219,7 +254,10 @@ WORLDS: dict[str, tuple[Callable[[int], dict[str, float]], dict[str, tuple[float
         new_arm,
         {"its share unrated": (0.0, 0.05), "then rounds 1-3": (0.93, 2.0), "rounds 8-10": (0.95, 2.0)},
     ),
+    "new-arm-alone": (new_arm_alone, {"its share unrated": (0.0, 0.05)}),
+    "late": (late, {"in the end": (0.93, 2.0)}),
     "catalogue": (catalogue, {"in the end": (0.80, 2.0), "on average": (0.70, 2.0)}),
+    "late-catalogue": (lambda seed: catalogue(seed, late=5), {"in the end": (0.80, 2.0)}),
     "features": (featured(0.8), {"on average": (0.90, 2.0)}),
     "useless": (featured(0.0), {"on average": (0.67, 2.0)}),
 }

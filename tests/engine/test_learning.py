@@ -11,7 +11,7 @@ import pytest
 from pamo import Engine, environments, policies, simulate
 from pamo.compiling import dimensions
 from pamo.engine import prior as prior_module
-from pamo.priors import population_of
+from pamo.priors import COUNT, population_of
 from pamo.store.maintenance import verify
 from pamo.streams import ENVIRONMENT, INSTANCE, stream_for
 from tests.engine.worlds import World
@@ -74,11 +74,11 @@ def test_the_prior_is_a_function_of_the_sums() -> None:
         fits = []
         for _ in range(20):
             world.play(engine, 1)
-            fits.append(engine.population.numbers[-1])  # how many overall scores it was fitted to
+            fits.append(engine.population.numbers[COUNT])  # how many overall scores it was fitted to
         assert len(set(fits)) < 12  # not every time
         assert fits[-1] >= 160 / 1.5 - 8
         engine.refit()
-        expected = population_of(engine.store.users(sorted(world.users)))
+        expected = population_of(engine.store.users(sorted(world.users)), levels=True)
         np.testing.assert_array_equal(engine.population.mean, expected.mean)
         np.testing.assert_array_equal(engine.population.numbers, expected.numbers)
 
@@ -100,7 +100,7 @@ def test_a_large_prior_is_fitted_beside_the_caller_to_a_sample(monkeypatch: pyte
         world.play(engine, 4)
         prior = engine._decider.prior
         prior.wait()
-        assert 0 < engine.population.numbers[-1] < 400
+        assert 0 < engine.population.numbers[COUNT] < 400
         sample = set(prior._users)
         assert 10 < len(sample) <= 40
         with Engine(store=engine.store) as another:

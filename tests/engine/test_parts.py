@@ -120,6 +120,7 @@ def test_a_score_that_is_given_with_the_offer_decides_and_is_recorded() -> None:
                 why = engine.explain(made)
                 assert why.chosen is not None
                 assert why.chosen.values["price"] == pytest.approx(0.9)
+                assert why.sentence.endswith("; known beforehand, and not foretold: price 50.")
                 event = engine.made(made.id)
                 assert (event.offer, event.given) == (("A", "B", "C"), offer)
         look = Lookout(engine)

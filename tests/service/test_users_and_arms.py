@@ -28,7 +28,7 @@ def test_a_preference_has_the_names_that_others_rely_on(service: Service) -> Non
     for user in ("bob", "ann", "ann"):
         service.feedback(service.decide(user)["id"], rewards=SCORES, overall=0.5)
     found = service.get("/v1/users/ann/preference")
-    assert list(found) == ["user", "rounds", "source", "level", "objectives"]
+    assert list(found) == ["user", "rounds", "source", "level", "objectives", "changed"]
     assert (found["user"], found["rounds"], found["source"]) == ("ann", 2, "overall")
     assert set(found["objectives"]) == {"price", "taste"}
     for weight in found["objectives"].values():

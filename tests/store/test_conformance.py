@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 from pamo.errors import InputError, StoreError
+from pamo.statistics import UserStatistics
 from pamo.store import (
     ArmAdded,
+    ArmChanged,
     ArmRetired,
     DecisionMade,
     Event,
@@ -27,6 +29,7 @@ from pamo.store import (
     Outcome,
     Setup,
     Store,
+    TasteChanged,
     UserErased,
 )
 from pamo.store.ledger import Ledger
@@ -592,3 +595,64 @@ def test_submitting_hands_errors_on(home: Home) -> None:
         store.submit(feedback(overall=99.0))
     assert store.submit(decision()).result().outcome is Outcome.RECORDED
     assert tuple(objective.name for objective in store.setup.objectives) == OBJECTIVES
+
+
+def test_a_change_of_taste_begins_a_user_anew(home: Home) -> None:
+    store = begun(home)
+    for number in range(1, 7):
+        store.append(decision(number, user="ann" if number < 6 else "bob"))
+        given = {"taste": 2.0} if number % 2 else WHOLE
+        store.append(feedback(number, given, overall=float(number), preference=WEIGHTS))
+    kept = (("A", WHOLE, 4.0), ("A", {"taste": 2.0}, 5.0))
+    changed = TasteChanged("d4", "ann", at=300.0, kept=kept)
+    assert store.append(dataclasses.replace(changed, user="bob")).outcome is Outcome.UNKNOWN  # it is not bob's decision
+    with pytest.raises(InputError, match="expected taste to be a number"):
+        store.append(dataclasses.replace(changed, kept=(("A", {"taste": 9.0}, 4.0),)))
+    assert store.append(changed).outcome is Outcome.RECORDED
+    assert store.append(changed).outcome is Outcome.DUPLICATE
+    for again in (False, True):
+        if again and home.durable:
+            store.close(snapshot=not again)
+            store = home.open()
+        wanted = UserStatistics.zeros(users=2, objectives=3)
+        wanted.observe(0, [0.75, 0.8, 0.5], 0.4)
+        wanted.observe(0, [0.25, np.nan, np.nan], 0.5)
+        ours = store.users(["ann"])
+        assert ours.rounds.tolist() == [5.0]  # the rounds are as many as they were
+        assert ours.rows[0, 1:] == pytest.approx(wanted.rows[0, 1:])
+        assert ours.stated_count.tolist() == [5.0]
+        found = store.user_pairs(["ann", "bob"])
+        assert found.rows.tolist() == [pytest.approx([1.0, 0.5, 0.25, 1.0, 0.0, 0.0, 0.25, 0.0, 0.0])]
+        assert store.changes_of("ann") == [300.0]
+        assert store.changes_of("bob") == []
+        assert changed in [event for _, event in store.history("ann")]
+        assert verify(store).ok
+    store.append(UserErased("ann", at=400.0))
+    assert not [event for _, event in store.events() if "ann" in str(event)]
+    assert verify(store).ok
+
+
+def test_a_changed_arm_keeps_what_was_seen_since(home: Home) -> None:
+    store = begun(home)
+    for number, price in enumerate((100.0, 120.0, 400.0), start=1):
+        store.append_many([decision(number), feedback(number, {**WHOLE, "price": price}, overall=5.0)])
+    store.append_many([decision(4), feedback(4, {"taste": 4.0}, overall=5.0)])
+    changed = ArmChanged("A", at=300.0, kept={"price": (1.0, 400.0, 160_000.0)})
+    assert store.append(dataclasses.replace(changed, arm="X")).outcome is Outcome.UNKNOWN
+    with pytest.raises(InputError, match="by objective how many scores"):
+        store.append(dataclasses.replace(changed, kept={"prise": (1.0, 2.0, 3.0)}))
+    assert store.append(changed).outcome is Outcome.RECORDED
+    for again in (False, True):
+        if again and home.durable:
+            store.close(snapshot=False)
+            store = home.open()
+        table = store.arms()
+        with store.lock:
+            sums = table.statistics.part([table.rows["A"]])
+        assert sums.objective_count.tolist() == [[4.0, 1.0, 3.0]]
+        assert sums.objective_sum[0] == pytest.approx([3.0, 0.2, 1.5])
+        assert sums.objective_square[0] == pytest.approx([2.25, 0.04, 0.75])
+        assert (sums.all_pulls.tolist(), sums.pulls.tolist(), sums.all_overalls.tolist()) == ([1.0], [0.0], [4.0])
+        assert not len(store.user_pairs(["ann"]).rows)  # what was foretold of it was of another
+        assert store.users(["ann"]).rounds.tolist() == [4.0]
+        assert verify(store).ok

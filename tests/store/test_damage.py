@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -301,15 +302,15 @@ def test_what_only_looks_like_memory_is_no_address(
 def test_an_erasure_goes_in_steps_and_others_are_served_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pamo.store.sqlite_erasing.ERASED_AT_A_TIME", 200)
+    monkeypatch.setattr("pamo.store.sqlite_erasing.AT_A_TIME", 200)
     store = SqliteStore(tmp_path / "journal.db", SETUP)
     many = [decision(n, user="ann", key=f"ann {n}") for n in range(1500)]
     store.append_many([*(ArmAdded(arm, arm, at=0.0) for arm in "AB"), *many])
     store.append_many([feedback(n, preference=WEIGHTS) for n in range(1000)])
     steps: list[Outcome] = []
-    redact = store._redact_some
+    rewrite = store._rewrite
 
-    def between() -> bool:
+    def between(changed: list[Any]) -> None:
         """Have feedback come in the middle, for decisions that were redacted, that were not yet, and again."""
         if len(steps) == 6:
             for event in (feedback(1400), feedback(1001), feedback(3, preference=WEIGHTS)):
@@ -317,9 +318,9 @@ def test_an_erasure_goes_in_steps_and_others_are_served_meanwhile(
             again = store._append([decision(9999, user="ann", key="ann 1499")])[0]
             steps.append(again.outcome)  # the key of a decision that is still there
         steps.append(Outcome.RECORDED)
-        return redact()
+        rewrite(changed)
 
-    store._redact_some = between  # type: ignore[method-assign]
+    store._rewrite = between  # type: ignore[method-assign]
     assert store.append(UserErased("ann", at=5.0)).outcome is Outcome.RECORDED
     assert len(steps) > 8
     assert steps[6:10] == [Outcome.RECORDED, Outcome.RECORDED, Outcome.DUPLICATE, Outcome.DUPLICATE]

@@ -215,7 +215,8 @@ class Preference:
 
     source: "stated" (the mean of what the user stated), "overall" (learned from overall scores), "others" (a new user:
     what users have in common) or "nothing" (nobody has given an overall score yet). level: the chance with which an
-    interval holds its weight, as far as the model is right.
+    interval holds its weight, as far as the model is right. changed: when the user was last found to care about other
+    things than before, in seconds since 1970; what was learned until then counts no more.
     """
 
     user: str
@@ -223,6 +224,7 @@ class Preference:
     source: str
     level: float
     objectives: Mapping[str, Weight]
+    changed: float | None = None
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ from pamo.errors import InputError, unknown_name
 from pamo.estimators import Kind
 from pamo.policies import Policy, recommended
 from pamo.policies.registry import parse
-from pamo.priors import Population, offsets_of
+from pamo.priors import ArmsPrior, Population, offsets_of
 from pamo.rows import partial_at, stated_width
 from pamo.statistics import Pairs, UserStatistics
 from pamo.store import Arms, DecisionMade, Store
@@ -105,6 +105,11 @@ class Decider:
         """The decisions that wait for feedback."""
         self.under_way.replay(store.tail(TAIL))
         self.refit()
+
+    @property
+    def arms_prior(self) -> ArmsPrior:
+        """What arms have in common, as the last decision knew it."""
+        return self._chooser.arms_prior
 
     def refit(self) -> None:
         """Fit what users have in common to their sums as they are now."""

@@ -273,11 +273,13 @@ class Engine:
     def preference(self, user: str) -> Preference:
         """Return what a user cares about, with intervals; for a new user, what users have in common."""
         check_user(user)
-        return self.told_of(user, self._decider.completed(user))
+        changes = self.store.changes_of(user)
+        return replace(self.told_of(user, self._decider.completed(user)), changed=changes[-1] if changes else None)
 
     def told_of(self, user: str, sums: UserStatistics) -> Preference:
         """Return what such sums of a user tell of what the user cares about."""
-        return preference_of(user, self._decider.names, sums, self._decider.estimate, self.foretelling)
+        decider = self._decider
+        return preference_of(user, decider.names, sums, decider.estimate, self.foretelling, decider.prior.population)
 
     def explain(self, decision: str | Decision) -> Explanation:
         """Say why an arm was chosen, and which would have been without exploration."""

@@ -11,7 +11,8 @@ import numpy as np
 from pamo.arrays import Floats
 from pamo.contract.answers import Estimate, Preference, Weight
 from pamo.estimators import Estimate as Learning
-from pamo.estimators import preferences, reward_means, student_t
+from pamo.estimators import preferences, regress, reward_means, student_t
+from pamo.priors import COUNT, Population
 from pamo.priors.foretelling import Foretelling, regressions, variances
 from pamo.statistics import ArmStatistics, UserStatistics
 
@@ -62,11 +63,16 @@ def known_of(sums: ArmStatistics) -> Known:
 
 
 def preference_of(
-    user: str, names: tuple[str, ...], sums: UserStatistics, estimate: Learning, common: Foretelling | None
+    user: str,
+    names: tuple[str, ...],
+    sums: UserStatistics,
+    estimate: Learning,
+    common: Foretelling | None,
+    population: Population,
 ) -> Preference:
     """Return what is known of one user's preference: as stated where anything was, otherwise as learned.
 
-    common: what users have in common, None while nothing is known of them.
+    common: what users have in common, None without any complete round. population: the same, as decisions go by it.
     """
     rounds, stated = int(sums.rounds[0]), float(sums.stated_count[0])
     center: Floats
@@ -75,6 +81,10 @@ def preference_of(
         # The mean square of the weights stands for one more statement's variance: one statement alone has none to show.
         squares = np.maximum(sums.stated_square[0] - stated * center**2, 0.0) + float(np.mean(center**2))
         room = NORMAL_95 * np.sqrt(squares / stated / stated)
+    elif common is None and population.numbers[COUNT] > 0.0:  # all feedback is incomplete
+        weights, inverse, noise = regress(sums, estimate, population)
+        source, center = "overall" if sums.plain[0, 0, 0] > 0 else "others", weights[0]
+        room = NORMAL_95 * np.sqrt(float(noise[0]) * np.diagonal(inverse[0]))
     elif common is None:
         # Nothing is known of how much overall scores vary: as if it were over their whole scale.
         source, center = "nothing", preferences(sums, estimate)[0]

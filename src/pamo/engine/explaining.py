@@ -36,7 +36,9 @@ def details(row: Sequence[float], chosen: str, ids: Sequence[str], objectives: i
         "preference_bonus": row[PREFERENCE_BONUS],
     }
     greedy = int(row[GREEDY])
-    if greedy >= 0 and ids[greedy] != chosen:
+    if greedy < 0:
+        kept["nothing_seen"] = True
+    elif ids[greedy] != chosen:
         kept["without_exploration"] = {
             "arm": ids[greedy],
             "means": row[first + objectives : first + 2 * objectives],
@@ -71,7 +73,7 @@ def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[s
     chosen = _score(arm, kept, weights)
     other = kept.get("without_exploration")
     best: ArmScore | None = chosen if other is None else _score(other["arm"], other, weights)
-    if math.isinf(chosen.reward_bonus):
+    if math.isinf(chosen.reward_bonus) or "nothing_seen" in kept:
         # Not "has not been tried": there may be ratings of it in part, by which a policy cannot rank it yet.
         sentence = f"{called(arm)} was chosen because no complete feedback to it has come yet"
         if other is None:
@@ -95,6 +97,10 @@ def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[s
             )
         else:
             sentence = f"{called(arm)} was chosen by chance, as this policy tries others now and then: {worth}"
+    known = {} if decision.given is None else decision.given.get(arm, {})
+    if known:
+        told = ", ".join(f"{name} {value:g}" for name, value in known.items())
+        sentence += f"; known beforehand, and not foretold: {told}"
     return Explanation(decision.id, decision.policy, weights, chosen, best, f"{sentence}.")
 
 

@@ -29,6 +29,7 @@ from pamo.engine.kernels import (
 from pamo.estimators import Kind
 from pamo.policies.base import Run
 from pamo.policies.variance import Prts, PrucbHpV, PrucbUpV
+from pamo.reading import pending_at
 
 _RIDGE = int(Kind.RIDGE)
 _HIDDEN, _ESTIMATED, _POSTERIOR = PrucbHpV.kernel, PrucbUpV.kernel, Prts.kernel
@@ -77,6 +78,11 @@ def _choose(
                 score(scores[1, :width], count, t, tile, user, common, run, dims)
                 total += chance_again(scores[1], first, tile, user, state, numbers, count, dims)
             out[n, PROPENSITY] = total / (1.0 + numbers[DRAWS])
+        if len(out) > 1:  # those who are decided for together know of each other
+            views[3][pending_at(objectives), picks[n, 0]] += 1.0
+    if len(out) > 1:
+        for n in range(len(out)):
+            views[3][pending_at(objectives), picks[n, 0]] -= 1.0
 
 
 @kernel

@@ -27,7 +27,6 @@ from pamo.reading import (
     common_numbers,
     complete_at,
     count_at,
-    expected_at,
     freedom_at,
     freedoms_at,
     gather,
@@ -468,8 +467,7 @@ def write(
     for side in range(2):
         j = first if side == 0 else last
         reward_bonus, preference_bonus = 0.0, 0.0
-        # It comes first, or nothing but what is expected of any arm speaks for it.
-        if scores[0, j] == np.inf or (arms[PULLS, j] == 0.0 and arms[expected_at(objectives), j] != 0.0):
+        if scores[0, j] == np.inf:  # it comes first
             reward_bonus = np.inf
         elif scores[0, j] > UNSCORED:
             reward_bonus = scores[1, j] - value_of(arms, j, user, dims)

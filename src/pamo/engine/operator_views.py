@@ -23,7 +23,7 @@ from pamo.contract.answers import (
     Standing,
     UserDecisions,
 )
-from pamo.contract.events import FeedbackGiven, Made
+from pamo.contract.events import FeedbackGiven, Made, TasteChanged
 from pamo.contract.limits import check_user
 from pamo.engine.deciding import weights_in
 from pamo.engine.engine import Engine
@@ -176,7 +176,8 @@ class Lookout:
         What users have in common is taken as it is now; only the user's own feedback is added step by step.
         """
         check_user(user)
-        given = [event for _, event in self._store.history(user) if isinstance(event, FeedbackGiven)]
+        events = (event for _, event in self._store.history(user))
+        given = [event for event in events if isinstance(event, FeedbackGiven | TasteChanged)]
         wanted = {round(n * (len(given) - 1) / max(points - 1, 1)) for n in range(points)}
         fold, found, engine = Fold(self._store.setup), [], self._engine
         for place, event in enumerate(given):

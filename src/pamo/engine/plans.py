@@ -40,7 +40,7 @@ from pamo.engine.kernels import (
 from pamo.errors import InputError
 from pamo.estimators import Kind, prior_before
 from pamo.policies.base import Policy, Run, Shape, check_kernel
-from pamo.priors import Population, prepared, room_for_arms
+from pamo.priors import ArmsPrior, Population, arms_prior_in, prepared, room_for_arms
 from pamo.reading import clear_arms, offset_at, padded, pending_at
 from pamo.statistics import ArmStatistics
 from pamo.streams import Stream
@@ -116,6 +116,12 @@ class Chooser:
         self._scratch, _ = offer_views(self._work, arms, arms, self._objectives)
         self._scores = np.empty((4, padded(max(arms, 1))))
 
+    @property
+    def arms_prior(self) -> ArmsPrior:
+        """What arms have in common, as it was last fitted."""
+        everything = arm_views(self._state, self._arms, self._objectives)[3]
+        return arms_prior_in(everything, self._common, self._arms, self._objectives)
+
     def foretell(self, hidden: Floats | None) -> None:
         """Take arms' scores on hidden objectives from here, (arms, D), NaN where there are none; None: nowhere."""
         self._hidden.fill(np.nan)
@@ -171,6 +177,9 @@ class Chooser:
         for n in range(len(out)):
             mine = slice(starts[n], starts[n + 1])
             self._choose_one(plan, out[n], picks[n], offers[mine], sums[n], stated[n], known[n], arms, given[mine])
+            self.under_way[picks[n, 0]] += 1.0  # those who are decided for together know of each other
+        for n in range(len(out)):
+            self.under_way[picks[n, 0]] -= 1.0
 
     def _choose_one(
         self,

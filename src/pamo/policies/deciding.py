@@ -13,7 +13,16 @@ from pamo.errors import InputError
 from pamo.estimators import Kind, common_to, preferences, read_ridge
 from pamo.policies.base import Policy, Run, Shape, check_kernel, scratch_for
 from pamo.priors import ArmsPrior, Population, arms_prior_of, expect
-from pamo.reading import PREFERENCE, clear_arms, common_numbers, padded, read_arms, tile_height, user_numbers
+from pamo.reading import (
+    PREFERENCE,
+    clear_arms,
+    common_numbers,
+    padded,
+    pending_at,
+    read_arms,
+    tile_height,
+    user_numbers,
+)
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, Stream, stream_for
 
@@ -31,6 +40,7 @@ def scores(
     population: Population | None = None,
     sites: Floats | None = None,
     arms_prior: ArmsPrior | None = None,
+    pending: npt.ArrayLike | None = None,
     stream: Stream | None = None,
 ) -> Floats:
     """Return the policy's score of each arm of the offer, for one user; the highest is the one to pull.
@@ -39,8 +49,8 @@ def scores(
     known: the true mean preferences, (users, D), for a policy that reads them. own: the statistics of this user's own
     pulls, for a policy that is `per_user`. population: what users have in common, for a policy that shares it; by
     default it is fitted to `users`. sites: as in `pamo.estimators.read_ridge`. arms_prior: what arms have in common,
-    for a policy that reads it; by default it is fitted to `arms`, without features. stream: for policies that draw; by
-    default one of seed 0.
+    for a policy that reads it; by default it is fitted to `arms`, without features. pending: each arm's pulls under
+    way, likewise; by default none. stream: for policies that draw; by default one of seed 0.
 
     >>> from pamo.policies import create
     >>> arms, users = ArmStatistics.zeros(arms=2, objectives=2), UserStatistics.zeros(users=1, objectives=2)
@@ -50,7 +60,7 @@ def scores(
     [0.21, 0.2]
     """
     result, *arguments = _arguments(
-        policy, arms, users, user, offer, horizon, known, own, population, sites, arms_prior, stream
+        policy, arms, users, user, offer, horizon, known, own, population, sites, arms_prior, pending, stream
     )
     type(policy).kernel(result, *arguments)  # by the class: a dispatcher read off an object is bound to it
     return np.array(result[: arguments[0]])
@@ -69,6 +79,7 @@ def propensities(
     population: Population | None = None,
     sites: Floats | None = None,
     arms_prior: ArmsPrior | None = None,
+    pending: npt.ArrayLike | None = None,
     stream: Stream | None = None,
     draws: int = 1000,
 ) -> Floats:
@@ -79,13 +90,13 @@ def propensities(
 
     >>> from pamo.policies import create
     >>> arms, users = ArmStatistics.zeros(arms=2, objectives=2), UserStatistics.zeros(users=1, objectives=2)
-    >>> propensities(create("prts"), arms=arms, users=users).tolist()  # neither was pulled: one or the other
+    >>> propensities(create("prts"), arms=arms, users=users).round(1).tolist()  # neither was pulled: one or the other
     [0.5, 0.5]
     """
     if draws < 1:
         raise InputError(f"expected at least one draw, got {draws}")
     result, *arguments = _arguments(
-        policy, arms, users, user, offer, horizon, known, own, population, sites, arms_prior, stream
+        policy, arms, users, user, offer, horizon, known, own, population, sites, arms_prior, pending, stream
     )
     offered, run = arguments[0], arguments[5]
     total = np.zeros(offered)
@@ -111,6 +122,7 @@ def _arguments(
     population: Population | None,
     sites: Floats | None,
     arms_prior: ArmsPrior | None,
+    pending: npt.ArrayLike | None,
     stream: Stream | None,
 ) -> tuple[Any, ...]:
     """Check what was given, and return all that the kernel is called with, from room for the scores on."""
@@ -136,6 +148,7 @@ def _arguments(
     read_arms(everything, arms.rows, common, dims)
     if policy.reads_spread:
         expect(everything, common, arms_prior_of(arms) if arms_prior is None else arms_prior)
+        everything[pending_at(objectives)] = 0.0 if pending is None else pending
     if policy.per_user and own is not None:
         read_arms(everything, own.rows, np.empty_like(common), dims)
     tile = np.empty((len(everything), padded(len(chosen))))

@@ -16,7 +16,16 @@ expectation propagation for each user. Its sites are then the user's own ridge, 
 The arms' model is in `pamo.priors.arms`.
 """
 
-from pamo.priors.arms import ArmsPrior, arms_prior_of, expect, fit_arms, prepared, room_for_arms, start_arms
+from pamo.priors.arms import (
+    ArmsPrior,
+    arms_prior_in,
+    arms_prior_of,
+    expect,
+    fit_arms,
+    prepared,
+    room_for_arms,
+    start_arms,
+)
 from pamo.priors.incomplete import (
     Foretold,
     fit_factors,
@@ -65,6 +74,7 @@ __all__ = [
     "Foretold",
     "Population",
     "Room",
+    "arms_prior_in",
     "arms_prior_of",
     "empty_population",
     "expect",

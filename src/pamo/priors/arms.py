@@ -193,9 +193,14 @@ def arms_prior_of(arms: ArmStatistics, features: npt.ArrayLike | None = None) ->
     dims, table = dimensions(objectives), prepared(features, count)
     read_arms(tile, arms.rows, common, dims)
     fit_arms(tile[None], common, table, room_for_arms(table.shape[1]), dims)
+    return arms_prior_in(tile, common, count, objectives)
+
+
+def arms_prior_in(tile: Floats, common: Floats, arms: int, objectives: int) -> ArmsPrior:
+    """Return the prior that a tile of so many arms, and what they have in common, hold."""
     between, worth, expected = between_at(objectives), worth_at(objectives), expected_at(objectives)
     spread = common[between : between + objectives].copy()
-    mean = tile[expected : expected + objectives, :count].T.copy()
+    mean = tile[expected : expected + objectives, :arms].T.copy()
     return ArmsPrior(mean, spread, spread * common[worth : worth + objectives])
 
 

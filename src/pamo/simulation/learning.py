@@ -29,9 +29,9 @@ from pamo.priors import (
     fit_arms,
     fit_population,
     noise_of,
-    read_user,
     start_population,
 )
+from pamo.priors.user import PULL, SHARE, STRENGTH, find_sites, hold_alike, read_with_sites, use_sites
 from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_at, step_user, user_numbers
 from pamo.rows import (
     LEAST_SQUARE,
@@ -99,7 +99,7 @@ class Users(NamedTuple):
     told: Floats
     """What the step of a user has to know of the prior, where the spread is read."""
     sites: Floats
-    """Where two levels are fitted to their rows."""
+    """What two levels make of their rows, as of the last fit, where the spread is read."""
     here: Floats
     """(chunks, lanes): 1 for who takes part in this round, and 0."""
     priors: Floats
@@ -156,6 +156,7 @@ def forget_users(users: Users, truth: Floats, plan: TrialPlan, spread: Any, dims
     users.rows.fill(0.0)
     users.stated.fill(0.0)
     users.told.fill(0.0)
+    users.sites.fill(0.0)
     users.here.fill(0.0)
     for trial in range(len(truth)):
         prior = _prior(users, trial, dims)
@@ -271,7 +272,25 @@ def learn_users(
 
 @inlined
 def _read(users: Users, n: int, prior: Population, spread: Spread, room: Room, dims: Any) -> None:
-    read_user(row_of(users.read, n), row_of(users.rows, n), prior, spread.non_negative, room, dims)
+    """Work out what is read of a user, by the sites that were found when the prior was fitted."""
+    own, objectives = row_of(users.sites, n), count_of(dims)
+    for d in range(objectives):
+        room.sites[PULL, d], room.sites[STRENGTH, d] = own[d], own[objectives + d]
+    if prior.numbers[SHARE] > 0.0:
+        use_sites(room, prior.numbers[NOISE], dims)
+    else:
+        hold_alike(prior, room, dims)
+    read_with_sites(row_of(users.read, n), row_of(users.rows, n), prior, spread.non_negative, room, dims)
+
+
+@inlined
+def _find(users: Users, n: int, prior: Population, spread: Spread, room: Room, dims: Any) -> None:
+    """Find a user's sites, and do the same."""
+    own, objectives = row_of(users.sites, n), count_of(dims)
+    find_sites(row_of(users.read, n), row_of(users.rows, n), prior, room, dims)
+    for d in range(objectives):
+        own[d], own[objectives + d] = room.sites[PULL, d], room.sites[STRENGTH, d]
+    _read(users, n, prior, spread, room, dims)
 
 
 # ---- what a round says of everybody
@@ -307,7 +326,7 @@ def learn_priors(users: Users, trials: int, plan: TrialPlan, spread: Spread, roo
             dims,
         )
         for n in range(first, first + plan.users):
-            _read(users, n, prior, spread, room, dims)
+            _find(users, n, prior, spread, room, dims)
             _tell(users, n, prior)
 
 
@@ -317,7 +336,7 @@ def learn_newcomers(users: Users, trials: int, plan: TrialPlan, spread: Spread, 
     for trial in range(trials):
         prior, first = _prior(users, trial, dims), trial * plan.users
         for n in range(first + plan.users - plan.newcomers, first + plan.users):
-            _read(users, n, prior, spread, room, dims)
+            _find(users, n, prior, spread, room, dims)
 
 
 @kernel

@@ -195,15 +195,13 @@ class Names:
         alive: npt.NDArray[np.bool_] = np.array(self._hashes, dtype=np.int64) != DEAD
         return alive
 
-    def packed(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        """Return the names of the living rows one after another, and their lengths."""
-        alive = self.living()
-        starts = np.array(self._starts, dtype=np.int64)
-        lengths: npt.NDArray[np.int64] = starts[1:] - starts[:-1]
-        text = np.frombuffer(bytes(self._text), dtype=np.uint8)
-        if self._dead:
-            text = text[np.repeat(alive, lengths)]
-        return text, lengths[alive]
+    def starts(self) -> npt.NDArray[np.int64]:
+        """Return where each row's name begins in `text`, and where the last one ends."""
+        return np.array(self._starts, dtype=np.int64)
+
+    def text(self, start: int, end: int) -> npt.NDArray[np.uint8]:
+        """Return a copy of a part of all names, which lie one after another."""
+        return np.frombuffer(self._text[start:end], dtype=np.uint8)
 
     def finder(self, prefix: str, limit: int) -> Callable[[npt.NDArray[np.float64]], list[tuple[str, int]]]:
         """Return what finds names that begin so, given a number for each row: those of the highest numbers first.

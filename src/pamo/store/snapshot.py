@@ -57,18 +57,18 @@ def save_in_steps(take: Callable[[], Snapshot], path: Path, journal: str, do: Do
     do: has one step done while nobody changes the fold. The first copies all but the users' rows, which are far more
     than the rest; those that change from then on are kept as they were.
     """
-    arrays, fold, alive = do(lambda: _begin(take(), journal))
+    begun: tuple[Fold, dict[str, Any], Any, Any] = do(lambda: _begin(take(), journal))
+    fold = begun[0]
     try:
-        _write(path, _arrays(arrays, fold, alive, do))
+        _write(path, _arrays(*begun, do))
     finally:
         fold.let_go()
 
 
-def _begin(kept: Snapshot, journal: str) -> tuple[dict[str, Any], Fold, Any]:
+def _begin(kept: Snapshot, journal: str) -> tuple[Fold, dict[str, Any], Any, Any]:
     fold = kept.fold
     alive = fold.user_names.living()
     renumbered = np.cumsum(alive) - 1
-    text, lengths = fold.user_names.packed()
     stated = np.array(fold.stated_rows, dtype=np.int64)
     users = np.flatnonzero(stated >= 0)
     header = {
@@ -86,8 +86,6 @@ def _begin(kept: Snapshot, journal: str) -> tuple[dict[str, Any], Fold, Any]:
     arrays: dict[str, Any] = {
         "header": _packed(header),
         "arms": fold.block[: len(fold.arm_rows)].copy(),
-        "user_names": text,
-        "user_name_lengths": lengths,
         "stated_users": renumbered[users],
         "stated": _chosen(fold, stated[users]),
     }
@@ -96,11 +94,14 @@ def _begin(kept: Snapshot, journal: str) -> tuple[dict[str, Any], Fold, Any]:
     arrays["pair_users"] = np.repeat(renumbered[held], np.diff(pairs.starts))
     arrays["pair_arms"], arrays["pairs"] = pairs.arms, pairs.rows
     fold.hold()
-    return arrays, fold, alive
+    return fold, arrays, alive, fold.user_names.starts()
 
 
-def _arrays(arrays: dict[str, Any], fold: Fold, alive: Any, do: Doing) -> Iterator[tuple[str, Any]]:
+def _arrays(fold: Fold, arrays: dict[str, Any], alive: Any, starts: Any, do: Doing) -> Iterator[tuple[str, Any]]:
     yield from arrays.items()
+    lengths = np.diff(starts)
+    yield "user_name_lengths", lengths[alive]
+    yield "user_names", _names(fold, alive, starts, lengths, do)
     first, part = 0, 0
     while first < len(alive):
         chunk = fold.user_sums.chunks[first // CHUNK]
@@ -110,6 +111,19 @@ def _arrays(arrays: dict[str, Any], fold: Fold, alive: Any, do: Doing) -> Iterat
         keep = alive[first : first + len(rows)]
         yield f"users_{part:06}", copied if keep.all() else copied[keep]
         first, part = first + len(rows), part + 1
+
+
+def _names(fold: Fold, alive: Any, starts: Any, lengths: Any, do: Doing) -> Any:
+    """Return the names of the living rows one after another: copied in parts, since they are many megabytes."""
+    text, place = np.empty(int(lengths[alive].sum()), dtype=np.uint8), 0
+    for first in range(0, len(alive), CHUNK):
+        keep = alive[first : first + CHUNK]
+        part = do(partial(fold.user_names.text, starts[first], starts[first + len(keep)]))
+        if not keep.all():
+            part = part[np.repeat(keep, lengths[first : first + len(keep)])]
+        text[place : place + len(part)] = part
+        place += len(part)
+    return text
 
 
 def without(path: Path, user: str, erased: int, before: int) -> bool:

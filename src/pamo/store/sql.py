@@ -21,8 +21,9 @@ from pamo.store.base import (
     Receipt,
     Setup,
     Store,
+    TasteChanged,
 )
-from pamo.store.encoding import DECISION, FEEDBACK, PART, decode, encode
+from pamo.store.encoding import DECISION, FEEDBACK, PART, TASTE_CHANGED, decode, encode
 from pamo.store.fold import Fold
 from pamo.store.folding import Folding
 from pamo.store.rules import check_setup, redacted
@@ -60,6 +61,7 @@ class Questions:
         self.of_key = f"{whole} WHERE {asked}key = {mark}"
         self.of_user = f"{whole} WHERE decision IN ({made}) ORDER BY sequence"
         newest = f"{made} AND sequence < {mark} ORDER BY sequence DESC LIMIT {mark}"
+        self.changes_of = f"{whole} WHERE decision IN ({made}) AND kind = '{TASTE_CHANGED}' ORDER BY sequence"
         self.newest_of = f"{whole} WHERE decision IN ({newest}) ORDER BY sequence DESC"
         self.redact = f"UPDATE {table} SET {user} = NULL, key = NULL, body = {mark} WHERE sequence = {mark}"
 
@@ -189,6 +191,11 @@ class SqlStore(Store):
             elif isinstance(event, DecisionMade):
                 made.append(Made(row[0], event, _in_order(given.get(event.id, ()))))
         return made
+
+    def changes_of(self, user: str) -> list[float]:
+        """Return when a user's taste was found to have changed."""
+        events = map(self._event, self._rows(self._ask.changes_of, self._by(user)))
+        return [event.at for event in events if isinstance(event, TasteChanged)]
 
     def decision(self, decision_id: str) -> DecisionMade | None:
         """Return a decision."""

@@ -86,12 +86,12 @@ class SqliteStore(SqliteErasing):
                     raise DamagedError(f"{damaged[0]}: {ADVICE}")
                 self.setup = self._prepare(setup, adopt_damage)
                 self._owner.hold()
+                self._read = connect(self._file, vfs, writing=False)
                 self._finish_erasing()
                 kept = self._kept()
                 if kept is None:  # it may know users who were erased since
                     snapshots.remove(self._snapshot_path)
                 self._fold = self._restore(kept)
-                self._read = connect(self._file, vfs, writing=False)
                 self._checker = Checker(self.setup, lambda: self.features)
                 self._empty_log()
                 self._files = {path: inode_of(path) for path in (self._file, with_ending(self._file, LOG))}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, NamedTuple
 
 from pamo.errors import StoreError
@@ -19,10 +20,14 @@ from pamo.store.checksums import checksum
 from pamo.store.encoding import DECISION, encode, to_json
 from pamo.store.ledger import nobody, runs
 from pamo.store.rules import Entry, redacted
+from pamo.store.snapshot import Doing
 from pamo.store.sqlite_writing import REWRITE, SqliteWriting
 
-ERASED_AT_A_TIME = 500
+AT_A_TIME = 100
 """Decisions, with their feedback, that are rewritten in one step of an erasure."""
+
+LONGEST_PAUSE = 0.02
+"""Seconds between two such steps at most: as long as the step took, so that others have half of the time."""
 
 PATIENCE = 5.0
 """Seconds for which an erasure waits until nobody reads the log any more."""
@@ -95,22 +100,23 @@ class SqliteErasing(SqliteWriting):
             ((self._link,),) = self._write.execute("SELECT link FROM events ORDER BY sequence DESC LIMIT 1")
             self._carry_out(lambda step: step())
 
-    def _carry_out(self, step: Callable[[Callable[[], Any]], Any]) -> int:
+    def _carry_out(self, do: Doing) -> int:
         """Take the user who is to be erased out of journal and snapshot; return the number of the event for it."""
-        while step(self._redact_some):
-            pass
+        began = time.monotonic()
+        while changed := self._redacted_some():
+            do(partial(self._rewrite, changed))
+            time.sleep(min(time.monotonic() - began, LONGEST_PAUSE))  # others come first
+            began = time.monotonic()
         self._forget_in_snapshot()
-        return int(step(self._note_erased))
+        return int(do(self._note_erased))
 
-    def _redact_some(self) -> bool:
-        """Take a user out of some events; tell whether there were any."""
+    def _redacted_some(self) -> list[tuple[Any, ...]]:
+        """Return some of the user's events as they are to be from now on, worked out while others write."""
         assert self._erasing is not None
         user, mark = self._erasing[:2]
         some = f"{self._ask.made} AND sequence <= ? LIMIT ?"
-        statement = f"{self._ask.columns} WHERE decision IN ({some})"
-        rows = self._write.execute(statement, (*self._by(user), mark, ERASED_AT_A_TIME)).fetchall()
         changed = []
-        for row in rows:
+        for row in self._rows(f"{self._ask.columns} WHERE decision IN ({some})", (*self._by(user), mark, AT_A_TIME)):
             old: Any = self._event(row)
             sequence, kind, decision, name, key, body, own, _ = row
             # As long as it was: SQLite then leaves all other events where they are, and no copies of them behind.
@@ -118,9 +124,11 @@ class SqliteErasing(SqliteWriting):
             new = encode(redacted(old)).body
             new += " " * (size - len(new.encode()))
             changed.append((sequence, None, None, new, own, checksum(own, kind, decision, None, None, new), None, None))
+        return changed
+
+    def _rewrite(self, changed: list[tuple[Any, ...]]) -> None:
         self._write.execute(REWRITE, (to_json(changed),))
         self._look_after_log()
-        return bool(rows)
 
     def _leave_out(self, entries: dict[str, Entry]) -> None:
         """Take the user who is being erased out of what a batch is judged by: what comes now has no name any more."""
