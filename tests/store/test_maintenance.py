@@ -90,7 +90,12 @@ def test_a_report_names_what_differs(tmp_path: Path) -> None:
     source._fold.decisions += 1
     source._fold._table = None
     words = " ".join(verify(source).differences)
-    for part in ("arm B: moments", "user u3: only the journal", "names, states or features", "pending: 0 by the journal, 1"):
+    for part in (
+        "arm B: moments",
+        "user u3: only the journal",
+        "names, states or features",
+        "pending: 0 by the journal, 1",
+    ):
         assert part in words
     source.close(snapshot=False)
 
