@@ -163,7 +163,7 @@ def test_a_new_environments_fields_are_flags_with_their_help(monkeypatch, capsys
     words = " ".join(capsys.readouterr().out.split())
     assert "--gusts G stormy only: how strong the gusts are, 100 % or more (default: 1.5)" in words
     assert "--guests N stormy only: who looks on (default: nobody)" in words
-    assert "gaussian or bounded or stormy" in words
+    assert "gaussian, bounded, ratings, stormy, or FILE.py:NAME" in words
     given = ["--environment", "stormy", "--gusts", "2.5", "--season", "autumn", "--guests", "3", "--dry"]
     assert run("simulate", *SMALL, *given, "--format", "json") == 0
     settings = json.loads(capsys.readouterr().out)["settings"]["environment"]

@@ -8,10 +8,11 @@ from typing import Any
 from pamo.environments.base import Environment
 from pamo.environments.bounded import Bounded
 from pamo.environments.gaussian import Fixed, Gaussian
+from pamo.environments.ratings import RatedItems
 from pamo.errors import InputError, unknown_name
 from pamo.from_file import class_in, parts_of
 
-REGISTRY: dict[str, type[Environment]] = {cls.id: cls for cls in (Gaussian, Bounded, Fixed)}
+REGISTRY: dict[str, type[Environment]] = {cls.id: cls for cls in (Gaussian, Bounded, Fixed, RatedItems)}
 
 
 def create(name: str, **settings: Any) -> Environment:
@@ -42,7 +43,7 @@ def playable() -> dict[str, type[Environment]]:
     """Return the environments, by id, whose settings all have defaults: those that a command line can name.
 
     >>> list(playable())
-    ['gaussian', 'bounded']
+    ['gaussian', 'bounded', 'ratings']
     """
     return {name: cls for name, cls in REGISTRY.items() if not _needed(cls)}
 
