@@ -145,6 +145,7 @@ class Visitor:
         assert visit.decision is not None
         path = f"/v1/decisions/{visit.decision['id']}/feedback"
         if not visit.acknowledged and visit.feedback is not None and self._random.random() < 0.3:  # a part beforehand
+            visit.unsure = True  # parts of two deliveries may be all that there is to record
             name, score = self._random.choice(list(visit.feedback["rewards"].items()))
             await self._ask(lines, path, {"rewards": {name: score}}, 200, visits=[visit])
         again = visit.acknowledged

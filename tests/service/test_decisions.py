@@ -343,8 +343,8 @@ def test_a_decision_is_explained(service: Service) -> None:
         "explored",
     ]
     assert explanation["chosen"]["arm"] == made["arm"]
-    assert explanation["chosen"]["reward_bonus"] is None  # it had not been tried
-    assert explanation["explored"] is True
+    assert explanation["chosen"]["reward_bonus"] > 0.0
+    assert explanation["explored"] is (made["arm"] != "A")
     assert explanation["without_exploration"]["arm"] == "A"
     assert set(explanation["preference"]) == set(explanation["chosen"]["values"]) == {"price", "taste"}
     service.feedback(made["id"], rewards={"taste": 4}, overall=0.25)
