@@ -7,6 +7,7 @@ beside the database lies a snapshot of them.
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import threading
@@ -109,10 +110,16 @@ class SqliteJournal(FoldedStore, SqlStore):
         """Return the fold of the whole journal: the snapshot's and the events after it, each of which is checked."""
         fold, before, _ = kept or snapshots.Snapshot(Fold(self.setup), self._first_link)
         snapshot_at, chain, folding = fold.sequence, Chain(before), Folding(fold)
-        while rows := list(self._write.execute(self._ask.page, (fold.sequence, FOLDED_AT_A_TIME))):
-            if self._sealed and not chain.holds(rows):
-                raise self._is_damaged(next(filter(None, map(chain.wrong, rows)), "its checksums do not fit"))
-            folding.add(rows)
+        collecting = gc.isenabled()
+        gc.disable()  # rows come and go by the million, none of them in a cycle: looking for one takes as long again
+        try:
+            while rows := list(self._write.execute(self._ask.page, (fold.sequence, FOLDED_AT_A_TIME))):
+                if self._sealed and not chain.holds(rows):
+                    raise self._is_damaged(next(filter(None, map(chain.wrong, rows)), "its checksums do not fit"))
+                folding.add(rows)
+        finally:
+            if collecting:
+                gc.enable()
         self._link, self._snapshot_at = chain.link, snapshot_at
         return fold
 
