@@ -50,7 +50,7 @@ def test_both_clients_have_the_same_methods_with_the_same_arguments() -> None:
         for one in (Client, AsyncClient)
     )
     assert ours == theirs
-    assert len(ours) == 21
+    assert len(ours) == 23
     assert str(ours["decide"]).endswith("-> 'Decision'")
     assert str(ours["health"]) == "(self) -> 'bool'"
     for name in ours:
@@ -164,7 +164,9 @@ def test_many_arms_are_one_request(kind: Kind) -> None:
     script = Script(httpx.Response(200, json={"arms": added}))
     face = heard(kind, script)
     assert [one.name for one in face.ask("add_arms", {"A": "Anchor Inn", "B": None})] == ["Anchor Inn", "B"]
-    assert sent(script.requests[0]) == {"arms": [{"id": "A", "name": "Anchor Inn"}, {"id": "B", "name": None}]}
+    assert sent(script.requests[0]) == {
+        "arms": [{"id": "A", "name": "Anchor Inn", "features": None}, {"id": "B", "name": None, "features": None}]
+    }
     assert face.ask("add_arms", ["A", "B"])[0].id == "A"
     assert face.ask("add_arms", []) == []
     assert len(script.requests) == 2
