@@ -23,6 +23,7 @@ from pamo.experiments.coverage import CHOICES, KINDS, Coverage, coverage, kappa_
 from pamo.experiments.coverage_observer import Seen
 from pamo.experiments.paper.theorems import prescribed
 from pamo.policies.base import pick
+from pamo.priors import arms_prior_of
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, POLICY, STATED, stream_for
 from pamo.theory import HiddenSettings, variance_bound
@@ -76,14 +77,15 @@ def replay(environment: Bounded, rounds: int, trial: int, choice: str) -> Iterat
         for kind, bound in enumerate((hidden, asked, known)):
             value[kind], bonus[kind] = bound.value, bound.reward_bonus + bound.preference_bonus
         value[3] = hidden.value
-        pulled, size = arm_sums.pulls > 0, environment.offer_size
-        value[4] = regress(user_sums, SCORED.estimate(objectives))[0] @ reward_means(arm_sums).T
+        size = environment.offer_size
+        means_now = np.where(arm_sums.pulls[:, None] > 0, reward_means(arm_sums), arms_prior_of(arm_sums).mean)
+        value[4] = regress(user_sums, SCORED.estimate(objectives))[0] @ means_now.T
         for n in range(users):
             scored = policies.scores(paper, arms=arm_sums, users=user_sums, user=n)
             bonus[3, n] = scored - hidden.value[n] if t > 1 else math.nan  # ĉ₁ is 1/D to the policy and 0 to the bound
             for block in np.arange(arms).reshape(-1, size):
                 total = policies.scores(SCORED, arms=arm_sums, users=user_sums, user=n, offer=block)
-                bonus[4, n, block] = np.where(pulled[block], total - value[4, n, block], np.inf)
+                bonus[4, n, block] = total - value[4, n, block]
         distance = confidence_set(user_sums, ridge).distance(truth) if t > 1 else np.linalg.norm(truth, axis=1)
         yield Moment(
             value,

@@ -146,7 +146,8 @@ def test_a_policy_scores_an_offer_before_anything_was_seen(name: str) -> None:
         policies.create(name), arms=arms, users=users, horizon=10, known=[[0.5, 0.5]], own=arms.copy()
     )
     assert not np.isnan(scores).any()
-    assert len(set(scores.tolist())) == 1  # nothing speaks for any of them
+    if name != "prts":  # which draws
+        assert len(set(scores.tolist())) == 1  # nothing speaks for any of them
 
 
 @pytest.mark.parametrize("name", ["prucb-hp", "prucb-hp-v", "prucb-up", "s-ucb", "greedy"])

@@ -12,6 +12,7 @@ from tests.service.calling import KEYS, SECRETS, Serve, Service, check_problem
 
 ROLES = {
     "giveFeedback": Role.FEEDBACK,
+    "declareFeatures": Role.ADMIN,
     "decide": Role.DECIDE,
     "decideMany": Role.DECIDE,
     "giveFeedbackToMany": Role.FEEDBACK,

@@ -95,9 +95,10 @@ class Core:
             (first,) = await self._repeated(face, [request])
             if first is not None:
                 return first
-            if not await self._admit(face, [request]):
+            if not self._most_new_arms:
                 raise
-            event = await face.choose(request)
+            await self._admit(face, [request])
+            event = await face.choose(request)  # even if there was none to add: somebody else may have, meanwhile
         if self.decider.watch.due and await self.notice(face):
             self.decider.under_way.forget(event.id)
             event = await face.choose(request)
@@ -124,10 +125,12 @@ class Core:
         except InputError:
             first = await self._repeated(face, several)
             rest = [one for one, known in zip(several, first, strict=True) if known is None]
-            if len(rest) == len(several) and not await self._admit(face, several):
+            if len(rest) < len(several) or (self._most_new_arms and await self._admit(face, several)):
+                others = iter(await self.decide_many(face, rest))
+                return [next(others) if known is None else known for known in first]
+            if not self._most_new_arms:
                 raise
-            others = iter(await self.decide_many(face, rest))
-            return [next(others) if known is None else known for known in first]
+            events = await face.choose_many(several)  # somebody else may have added them, meanwhile
         if self.decider.watch.due:
             await self.notice(face)
         receipts = await face.record_many(events)

@@ -138,7 +138,7 @@ def _know_arms(known: Known, first: int, count: int, tile: Floats, dims: Any) ->
         pulls = tile[PULLS, j]
         known.pulls[first + j] = pulls
         for d in range(count_of(dims)):
-            known.means[first + j, d] = tile[MEAN + d, j]
+            known.means[first + j, d] = tile[MEAN + d, j] if pulls > 0.0 else 0.0  # and not what a prior expects
             for e in range(d + 1):
                 entry = tile[scatter + pair(d, e), j] / max(pulls - 1.0, 1.0)
                 known.covariances[first + j, d, e] = known.covariances[first + j, e, d] = entry
@@ -315,6 +315,11 @@ def look(moment: Moment, watched: Watched, plan: TrialPlan, dims: Any) -> None:
     # What arms have in common, as the policy would know it now; of what is watched nothing is changed.
     tiles, common = moment.arms.copy(), moment.common.copy()
     fit_arms(tiles, common, None, np.empty((1, 2)), dims)
+    seen = moment.arms.copy()  # as the paper's policy knows them: without a prior
+    for i in range(arms):
+        for d in range(objectives):
+            if known.pulls[i] == 0.0:
+                seen[i // size, MEAN + d, i % size] = 0.0
     for n in range(users):
         row, truth, best, sigma = row_of(moment.users.rows, moment.first + n), moment.truth[n], 0, 0.0
         for d in range(objectives):  # an entry is uniform, this much to each side but never below 0
@@ -361,7 +366,7 @@ def look(moment: Moment, watched: Watched, plan: TrialPlan, dims: Any) -> None:
             for i in range(arms):
                 bonus[kind, i] = rules.scale * (bonus[kind, i] + part[i])
         for block in range(len(moment.arms)):
-            tile, first = moment.arms[block], block * size
+            tile, first = seen[block], block * size
             _PAPER_SCORE(scores, size, t, tile, user, moment.common, paper_run, dims)
             for j in range(size):
                 value[PAPERS, first + j] = value[HIDDEN, first + j]
