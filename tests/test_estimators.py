@@ -30,7 +30,7 @@ from pamo.estimators import (
     reward_widths,
     ridge_gram,
 )
-from pamo.priors import BIAS_MEAN, BIAS_RIDGE, PAPER, PLAIN
+from pamo.priors import BIAS_MEAN, BIAS_RIDGE, PAPER, PLAIN, SUM_RIDGE
 from pamo.priors import RIDGE as RIDGE_PLACE
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, stream_for
@@ -269,6 +269,7 @@ def test_the_bias_is_that_of_one_regression_on_the_constant_and_the_reward(elast
     preference = preferences(users, estimate, population=common)
     numbers = common.numbers
     pull = np.diag([numbers[BIAS_RIDGE], numbers[RIDGE_PLACE], numbers[RIDGE_PLACE]])
+    pull[1:, 1:] += numbers[SUM_RIDGE]  # what is known of the sum of the weights
     middle = np.array([numbers[BIAS_MEAN], *common.mean])
     for n in range(4):
         mine = user == n

@@ -262,7 +262,7 @@ class NoKernel(policies.Policy):
     [
         ({"policies": ["prucb-ph"]}, "unknown policy 'prucb-ph'; did you mean .*'prucb-hp'"),
         ({"policies": []}, "expected at least one policy, got none"),
-        ({"policies": [3]}, "expected policies as ids or as Policy objects, got 3"),
+        ({"policies": [3]}, "expected policies as ids, as Policy objects, or as objects that choose and learn, got 3"),
         ({"policies": ["ucb", "ucb"]}, "expected each policy once, got 'ucb' 2 times"),
         ({"policies": [NoKernel()]}, "NoKernel: expected a class attribute `kernel`"),
         ({"environment": "gaussian"}, "expected an environment such as .*, got 'gaussian'"),

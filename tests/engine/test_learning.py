@@ -50,13 +50,16 @@ def driven(mode: str, trial: int) -> float:
 
 @pytest.mark.parametrize("mode", ["hidden", "stated", "known"])
 def test_regret_is_the_simulators(mode: str) -> None:
-    """Paired by trial, since the worlds are the same: the means differ by less than three standard errors."""
+    """Paired by trial, since the worlds are the same: it is no worse by more than three standard errors.
+
+    It may be better: users who are decided for together know of each other's pulls, and the simulator's do not.
+    """
     policy = policies.recommended(mode)
     simulated = simulate([policy], SETTING, rounds=ROUNDS, trials=TRIALS, seed=SEED)[policy.id].final_regret
     ours = np.array([driven(mode, trial) for trial in range(TRIALS)])
     difference = ours - simulated
     error = difference.std(ddof=1) / np.sqrt(TRIALS)
-    assert abs(difference.mean()) < 3.0 * error + 0.02 * simulated.mean()
+    assert -0.4 * simulated.mean() < difference.mean() < 3.0 * error + 0.02 * simulated.mean()
     assert error < 0.15 * simulated.mean()  # so that a policy that is twice as bad would be seen
 
 

@@ -363,8 +363,8 @@ def test_the_words_say_how_sure_it_is(visit: Open) -> None:
         "then about good service (about 20 of 100). Nice atmosphere hardly counts for you. It is very sure of the "
         "first: 99 in 100."
     )
-    assert "fairly sure of the first" in tell([0.1, 0.5, 0.2, 0.2, 0.02], 0.2)
-    assert "not so sure of the first" in tell([0.1, 0.5, 0.2, 0.2, 0.02], 0.3)
+    assert "fairly sure of the first" in tell([0.1, 0.5, 0.2, 0.2, 0.02], 0.26)
+    assert "not so sure of the first" in tell([0.1, 0.5, 0.2, 0.2, 0.02], 0.39)
     unsure = tell([0.3, 0.31, 0.2, 0.2, -0.1], 0.2)
     assert unsure.startswith(
         "After 12 ratings pamo is not sure yet. Going by your scores you care most about good food ("

@@ -186,7 +186,7 @@ def arms_prior_of(arms: ArmStatistics, features: npt.ArrayLike | None = None) ->
     >>> arms = ArmStatistics.zeros(arms=3, objectives=1)
     >>> arms.observe([0, 0, 1, 1], [[0.8], [0.8], [0.9], [0.9]])
     >>> arms_prior_of(arms).mean.round(2).tolist()  # alike for the third, of which nothing was seen
-    [[0.74], [0.74], [0.74]]
+    [[0.72], [0.72], [0.72]]
     """
     count, objectives = len(arms.rows), arms.objectives
     tile, common = np.empty((tile_height(objectives), padded(count))), np.empty(common_numbers(objectives))

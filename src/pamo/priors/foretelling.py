@@ -289,7 +289,7 @@ def regressions(users: UserStatistics, common: Foretelling) -> Floats:
     >>> users.observe([0, 0, 0], [[0.0], [0.5], [1.0]], overall=[0.1, 0.5, 0.9])
     >>> rounds = Rounds(np.array([[0.0], [0.5], [1.0]]), np.array([0.1, 0.5, 0.9]), np.array([0, 3]))
     >>> regressions(users, fit(rounds)).round(2).tolist()
-    [[0.5, 0.8], [0.5, 0.88]]
+    [[0.5, 0.8], [0.5, 0.84]]
     """
     return _posterior(_moments(users, common.weights, common.center), common.mean, common.ridge)
 
