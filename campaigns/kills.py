@@ -165,8 +165,11 @@ class Campaign:
         try:
             for server in self.servers:
                 await server.start()
+            erasing = self.plan.fault != "acknowledge-early"  # which holds transactions open, where nobody is erased
             clients = [
-                asyncio.create_task(Visitor(number, self.plan.seed, self.servers, self.ledger, self._stop).run())
+                asyncio.create_task(
+                    Visitor(number, self.plan.seed, self.servers, self.ledger, self._stop, erasing=erasing).run()
+                )
                 for number in range(self.plan.clients)
             ]
             killing = asyncio.create_task(self._kill_all())

@@ -101,7 +101,9 @@ class Guest:
         self._last = decision["id"]
         if self._random.random() < 0.1:  # the same again, and something else
             await self._ask("POST", path, body, 200)
-            await self._ask("POST", path, {"rewards": {"price": 499.5}}, 409)
+            name, score = next(iter(body["rewards"].items()))
+            mirrored = {"price": 500.0, "taste": 6.0, "service": 1.0}[name] - score
+            await self._ask("POST", path, {"rewards": {name: mirrored}}, 409)
 
     async def _visit_many(self) -> None:
         count = self._random.randint(1, BATCH)

@@ -25,12 +25,22 @@ class WrongAnswerError(Exception):
 class Visitor:
     """One client: makes visits until it is told to stop, and then finishes those that it has begun."""
 
-    def __init__(self, number: int, seed: int, servers: Sequence[Server], ledger: Ledger, stop: asyncio.Event) -> None:
+    def __init__(
+        self,
+        number: int,
+        seed: int,
+        servers: Sequence[Server],
+        ledger: Ledger,
+        stop: asyncio.Event,
+        *,
+        erasing: bool = True,
+    ) -> None:
         self._name = f"{seed}-{number}"
         self._random = Random(f"visitor {self._name}")
         self._servers = servers
         self._ledger = ledger
         self._stop = stop
+        self._erasing = erasing
         self._count = 0
         self._lines = [Line() for _ in servers]
         self._spare = [Line() for _ in servers]  # for what is sent at the same time
@@ -52,7 +62,7 @@ class Visitor:
         random = self._random
         visits = [self._new() for _ in range(random.choice([1, 1, 1, 1, 2, 5]))]
         try:
-            if random.random() < 0.05:
+            if random.random() < 0.05 and self._erasing:
                 await self._come_and_be_erased()
             if random.random() < 0.05:
                 await self._change_an_arm()

@@ -128,8 +128,6 @@ def test_many_at_once_are_as_one_by_one(policy: str) -> None:
     world = World(users=20, seed=8)
     with world.engine(policy=policy) as engine:
         world.play(engine, 6)
-        nobody = {arm: row for row, arm in enumerate(world.arms)}
-        engine.core.decider.under_way.attach(np.zeros(len(nobody)), nobody)  # else each decision would narrow the next
         known = world.preference("u3") if policy == "recommended" else None
         requests = [
             {"user": user, "arms": world.arms[n % 3 :], "k": 1 + n % 3, "preference": known if n == 3 else None}

@@ -152,4 +152,5 @@ def test_nothing_acknowledged_is_lost_by_stops_under_load(tmp_path: Path) -> Non
     with open_store(tmp_path / "journal.db") as store:
         found = check(store, ledger)
         assert found.ok, found
-        assert store.pending() == 0
+        # Somebody who was erased may have left before giving feedback.
+        assert store.pending() == sum(not visit.acknowledged for visit in ledger.visits.values())

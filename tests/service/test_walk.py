@@ -101,7 +101,7 @@ def test_the_walk(serve: Serve) -> None:
             made = decisions[0]["id"] if response.status_code in {200, 201} and "policy" in decisions[0] else made
         else:
             assert response.status_code == 204
-    assert walked == 13
+    assert walked == 14
 
 
 @pytest.mark.parametrize("wrong", ['{"a":1}', '{"a":"x","b":2.0}', '{"a":"y","b":1}', '{"a":"x","b":1,"c":[]}'])
