@@ -38,7 +38,7 @@ run: $(VENV)/.ready ## reproduce the paper's figures
 test: lint ## check everything: lint, then the tests and the examples in the docstrings
 	$(say) 'Running the tests, with a browser for those that look at pages'
 	browser=$$($(BIN)/python scripts/browser.py --remember $(VENV)/.browser) && \
-		PAMO_BROWSER="$$browser" $(BIN)/python -m pytest --numprocesses auto $(PYTEST)
+		PAMO_BROWSER="$$browser" $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(PYTEST)
 
 lint: $(VENV)/.ready ## check style, types and who imports whom
 	$(say) 'Checking style'
