@@ -439,7 +439,7 @@ def test_an_erasure_does_not_wait_for_a_snapshot_and_leaves_nothing_of_it(
 
     def slowly(fold: Fold, rows: Any, first: int) -> Any:
         begun.set()
-        going_on.wait(10.0)
+        going_on.wait(0.5)
         return as_held(fold, rows, first)
 
     monkeypatch.setattr(Fold, "as_held", slowly)
