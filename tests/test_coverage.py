@@ -28,6 +28,7 @@ from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, POLICY, STATED, stream_for
 from pamo.theory import HiddenSettings, variance_bound
 from tests.replica import instance_of
+from tests.witness_spread import fitted_after
 
 BETA = Bounded(users=2, block_size=3, objectives=3)
 SCORED = policies.PrucbHpV(shared=False)
@@ -67,11 +68,12 @@ def replay(environment: Bounded, rounds: int, trial: int, choice: str) -> Iterat
     half = np.minimum(math.sqrt(3 * environment.preference_variance), truth).max(axis=1)
     sigma = math.sqrt(objectives / 3) * half
 
+    held = arms_prior_of(arm_sums)
     for t in range(1, rounds + 1):
         assign(blocks, PROTOCOLS[environment.protocol], stream)
         # A user's sums change within the round, the arms' only after it, and nobody reads another user's.
         hidden = variance_bound(arm_sums, user_sums, estimate=ridge, **settings)
-        value, bonus = np.empty((5, users, arms)), np.empty((5, users, arms))
+        value, bonus, chosen = np.empty((5, users, arms)), np.empty((5, users, arms)), np.empty((users, arms))
         asked = variance_bound(arm_sums, user_sums, estimate=Estimate(kind=Kind.STATED), failure=0.1)
         known = variance_bound(arm_sums, user_sums, estimate=Estimate(kind=Kind.KNOWN), failure=0.1, known=truth)
         for kind, bound in enumerate((hidden, asked, known)):
@@ -86,6 +88,9 @@ def replay(environment: Bounded, rounds: int, trial: int, choice: str) -> Iterat
             for block in np.arange(arms).reshape(-1, size):
                 total = policies.scores(SCORED, arms=arm_sums, users=user_sums, user=n, offer=block)
                 bonus[4, n, block] = total - value[4, n, block]
+                chosen[n, block] = policies.scores(
+                    SCORED, arms=arm_sums, users=user_sums, user=n, offer=block, arms_prior=held
+                )
         distance = confidence_set(user_sums, ridge).distance(truth) if t > 1 else np.linalg.norm(truth, axis=1)
         yield Moment(
             value,
@@ -102,7 +107,7 @@ def replay(environment: Bounded, rounds: int, trial: int, choice: str) -> Iterat
             scores = {
                 "bound": value[0, n] + bonus[0, n],
                 "greedy": fresh,
-                "recommended": value[4, n] + bonus[4, n],
+                "recommended": chosen[n],
                 "random": np.zeros(arms),
             }[choice][offer]
             arm = int(offer[pick(np.ascontiguousarray(scores), size, policy_stream)])
@@ -114,6 +119,8 @@ def replay(environment: Bounded, rounds: int, trial: int, choice: str) -> Iterat
         for n, arm, reward, overall, said in now:
             user_sums.observe(n, reward, overall, said)
             arm_sums.observe(arm, reward, overall)
+        if fitted_after(t + 1) == t:  # a policy fits what arms have in common ever more rarely
+            held = arms_prior_of(arm_sums)
 
 
 @pytest.mark.parametrize("choice", CHOICES)

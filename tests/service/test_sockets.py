@@ -280,7 +280,7 @@ def test_tls_by_flag() -> None:
 
 
 def test_a_handshake_has_an_end_and_counts() -> None:
-    flags = ("--timeout-seconds", "1", "--max-connections-per-address", "3")
+    flags = ("--timeout-seconds", "4", "--max-connections-per-address", "3")
     with Server(*FLAGS, *flags, "--tls-certificate", str(CERTIFICATE), "--tls-key", str(KEY)) as server:
         began = time.monotonic()
         held = [server.connect() for _ in range(3)]
@@ -288,12 +288,17 @@ def test_a_handshake_has_an_end_and_counts() -> None:
             connection.sendall(said)
         with server.connect() as late, contextlib.suppress(ConnectionResetError):
             assert rest(late) == b""
-        assert time.monotonic() - began < 0.8
+        assert time.monotonic() - began < 3.5
         for connection in held:
             with connection, contextlib.suppress(ConnectionResetError):
                 assert rest(connection) == b""
-        assert time.monotonic() - began < 10.0
+        assert time.monotonic() - began < 30.0
         trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
+        while True:  # until the server has seen them go
+            with contextlib.suppress(OSError), server.connect() as raw:
+                trusting.wrap_socket(raw, server_hostname="localhost").close()
+                break
+            assert time.monotonic() - began < 60.0
         with httpx.Client(base_url=f"https://localhost:{server.address[1]}", verify=trusting) as client:
             assert [client.get("/healthz").status_code for _ in range(3)] == [200, 200, 200]
         # The request in the same packet as the end of the handshake is not lost.
