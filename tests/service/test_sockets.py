@@ -268,10 +268,10 @@ def test_tls_by_flag() -> None:
     with Server(*FLAGS, "--tls-certificate", str(CERTIFICATE), "--tls-key", str(KEY)) as server:
         assert server.url.startswith("https://")
         trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
-        with httpx.Client(base_url=f"https://localhost:{server.address[1]}", verify=trusting) as client:
+        with httpx.Client(base_url=f"https://localhost:{server.address[1]}", verify=trusting, timeout=60) as client:
             assert client.post("/v1/decisions", json={"user": "ann"}).status_code == 201
         with (
-            httpx.Client(base_url=f"https://localhost:{server.address[1]}") as client,
+            httpx.Client(base_url=f"https://localhost:{server.address[1]}", timeout=60) as client,
             pytest.raises(httpx.ConnectError),
         ):
             client.get("/healthz")  # nobody has vouched for this certificate
@@ -299,7 +299,7 @@ def test_a_handshake_has_an_end_and_counts() -> None:
                 trusting.wrap_socket(raw, server_hostname="localhost").close()
                 break
             assert time.monotonic() - began < 60.0
-        with httpx.Client(base_url=f"https://localhost:{server.address[1]}", verify=trusting) as client:
+        with httpx.Client(base_url=f"https://localhost:{server.address[1]}", verify=trusting, timeout=60) as client:
             assert [client.get("/healthz").status_code for _ in range(3)] == [200, 200, 200]
         # The request in the same packet as the end of the handshake is not lost.
         with server.connect() as raw, trusting.wrap_socket(raw, server_hostname="localhost") as secure:
