@@ -242,7 +242,8 @@ class PostgresStore(SqlStore):
         self._checker = Checker(self.setup, lambda: self.features)
         self._scales = Scales(self.setup)
         self._arms = self._arm_cache(refresh)
-        self._ages.note(self.tail(LOOKED_AT))
+        with contextlib.suppress(DamagedError):  # which whoever meets it is told
+            self._ages.note(self.tail(LOOKED_AT))
         self._writer = Writer(self._commit, lambda: None)
 
     # Opening

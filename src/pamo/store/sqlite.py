@@ -93,7 +93,8 @@ class SqliteStore(SqliteErasing):
                 if kept is None:  # it may know users who were erased since
                     snapshots.remove(self._snapshot_path)
                 self._fold = self._restore(kept)
-                self._ages.note(self.tail(LOOKED_AT))
+                with contextlib.suppress(DamagedError):  # which whoever meets it is told
+                    self._ages.note(self.tail(LOOKED_AT))
                 self._checker = Checker(self.setup, lambda: self.features)
                 self._empty_log()
                 self._files = {path: inode_of(path) for path in (self._file, with_ending(self._file, LOG))}
