@@ -413,7 +413,10 @@ class Fold:
         """Add feedbacks in order, each with all its scores as they came, the overall score last, and nothing else."""
         self.feedbacks += len(arms)
         values, known = self.scales.normalised(scores), self.arm_rows
-        places = np.fromiter((known[arm] if arm in known else self._arm_row(arm) for arm in arms), np.int64, len(arms))
+        for arm in dict.fromkeys(arms):
+            if arm not in known:
+                self._arm_row(arm)
+        places = np.array([known[arm] for arm in arms], dtype=np.int64)
         rows = self._rows_of(users)
         observe_arms(self.block, places, values)
         nothing = np.full((len(rows), self.objectives), np.nan)
@@ -424,13 +427,12 @@ class Fold:
 
     def _rows_of(self, users: Sequence[str | None]) -> Ints:
         """Return the rows of users, who get one where they have none; nobody has row −1."""
-        names = ["" if user is None else user for user in users]
+        names: Any = ["" if user is None else user for user in users] if None in users else users
         rows = self.user_names.find_many(names)
-        if new := dict.fromkeys(user for user, row in zip(users, rows.tolist(), strict=True) if row < 0 and user):
+        if new := dict.fromkeys(names[place] for place in np.flatnonzero(rows < 0).tolist() if names[place]):
             self.user_names.add_many(list(new))
             self._give_rows(len(new))
             rows = self.user_names.find_many(names)
-        rows[[user is None for user in users]] = ABSENT
         return rows
 
     def _give_rows(self, count: int) -> None:
