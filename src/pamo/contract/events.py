@@ -66,7 +66,8 @@ class DecisionMade:
 
     offer: the arms to choose from, None for all that were active. k: how many were asked for. preference: the user's
     weights where they were known. key: makes the request repeatable. user: None once the user was erased. given: raw
-    scores by arm and objective that were known beforehand.
+    scores by arm and objective that were known beforehand. since: the journal's time, which the store fills in where
+    the clock was far behind that.
     """
 
     id: str
@@ -81,6 +82,7 @@ class DecisionMade:
     key: str | None = None
     explanation: Mapping[str, Any] | None = None
     given: Mapping[str, Mapping[str, float]] | None = None
+    since: float | None = None
 
 
 @dataclass(slots=True)
@@ -92,7 +94,9 @@ class FeedbackGiven:
 
     The store fills in the rest when it records the event, so that the journal can be folded event by event: arm and
     user; before, what earlier parts have said of the arm, by objective and as "overall", None where there are none;
-    part, the how many-th feedback to the decision it is. What was given already is left out of the event itself.
+    part, the how many-th feedback to the decision it is; user_changed and arm_changed, whether the user's taste, or the
+    arm, was found to have changed since those parts, so that nothing of them is left to be completed. What was given
+    already is left out of the event itself.
     """
 
     decision: str
@@ -104,6 +108,8 @@ class FeedbackGiven:
     user: str | None = None
     before: Mapping[str, float] | None = None
     part: int = 1
+    user_changed: bool = False
+    arm_changed: bool = False
 
 
 @dataclass(slots=True)
@@ -119,13 +125,15 @@ class TasteChanged:
     """A user was found to care about other things than before: what was learned of the user until then counts no more.
 
     decision: the first that is counted to the new taste. kept: what is known since, the arm, the raw scores and the
-    overall score of each round. user: None once the user was erased, and kept is then empty.
+    overall score of each round. user: None once the user was erased, and kept is then empty. place: the decision's
+    number in the journal, which the store fills in.
     """
 
     decision: str
     user: str | None
     at: float
     kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
+    place: int = 0
 
 
 @dataclass(slots=True)

@@ -60,6 +60,7 @@ class _Decision(msgspec.Struct, omit_defaults=True):
     preference: Mapping[str, float] | None = None
     explanation: dict[str, Any] | None = None
     given: Mapping[str, Mapping[str, float]] | None = None
+    since: float | None = None
 
 
 class _Feedback(msgspec.Struct, omit_defaults=True):
@@ -69,11 +70,14 @@ class _Feedback(msgspec.Struct, omit_defaults=True):
     preference: Mapping[str, float] | None = None
     arm: str | None = None
     before: Mapping[str, float] | None = None
+    user_changed: bool = False
+    arm_changed: bool = False
 
 
 class _Changed(msgspec.Struct, omit_defaults=True):
     at: float
     kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
+    place: int = 0
 
 
 _encode = msgspec.json.Encoder().encode
@@ -94,7 +98,16 @@ _DECODERS: dict[str, Any] = {kind: msgspec.json.Decoder(event).decode for event,
 def encode(event: Event) -> Row:
     """Return the event as a row."""
     if type(event) is FeedbackGiven:
-        feedback = _Feedback(event.rewards, event.at, event.overall, event.preference, event.arm, event.before)
+        feedback = _Feedback(
+            event.rewards,
+            event.at,
+            event.overall,
+            event.preference,
+            event.arm,
+            event.before,
+            event.user_changed,
+            event.arm_changed,
+        )
         kind = FEEDBACK if event.part == 1 else f"{FEEDBACK} {event.part}"
         return Row(kind, event.decision, event.user, None, _encode(feedback).decode())
     if type(event) is DecisionMade:
@@ -108,10 +121,12 @@ def encode(event: Event) -> Row:
             event.preference,
             None if event.explanation is None else dict(event.explanation),
             event.given,
+            event.since,
         )
         return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
     if isinstance(event, TasteChanged):
-        return Row(TASTE_CHANGED, event.decision, event.user, None, _encode(_Changed(event.at, event.kept)).decode())
+        changed = _Changed(event.at, event.kept, event.place)
+        return Row(TASTE_CHANGED, event.decision, event.user, None, _encode(changed).decode())
     return Row(_KINDS[type(event)], None, None, None, _encode(event).decode())
 
 
@@ -119,12 +134,12 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
     """Return the event that a row holds."""
     try:
         if kind.startswith(FEEDBACK):
-            *first, before = astuple(_decode_feedback(body))
+            *first, before, user_changed, arm_changed = astuple(_decode_feedback(body))
             part = 1 if kind == FEEDBACK else int(kind.removeprefix(f"{FEEDBACK} "))
-            return FeedbackGiven(decision or "", *first, user, before, part)  # type: ignore[call-arg]
+            return FeedbackGiven(decision or "", *first, user, before, part, user_changed, arm_changed)  # type: ignore[call-arg]
         if kind == DECISION:
-            *first, explanation, given = astuple(_decode_decision(body))
-            return DecisionMade(decision or "", user, *first, key, explanation, given)  # type: ignore[call-arg]
+            *first, explanation, given, since = astuple(_decode_decision(body))
+            return DecisionMade(decision or "", user, *first, key, explanation, given, since)  # type: ignore[call-arg]
         if kind == TASTE_CHANGED:
             return TasteChanged(decision or "", user, *astuple(_decode_changed(body)))
         event: Event = _DECODERS[kind](body)

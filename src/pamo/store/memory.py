@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Self
 
 from pamo.errors import InputError, StoreError
+from pamo.store.ages import Ages
 from pamo.store.base import (
     CLOSED,
     EXPIRES_AFTER,
@@ -50,7 +51,7 @@ class MemoryStore(FoldedStore):
         self.setup = plain_setup(setup)
         self.lock = threading.RLock()
         self._checker = Checker(self.setup, lambda: self.features)
-        self._expires_after = expires_after
+        self._ages = Ages(expires_after)
         self._closed = False
         self._start()
         self._record(self.setup)
@@ -67,7 +68,7 @@ class MemoryStore(FoldedStore):
         self._places: dict[str, list[int]] = {}  # of each user's events in the journal
         self._fold = Fold(self.setup)
         arms: dict[str, ArmState] = {}
-        self._ledger = Ledger(self._fold.scales, self._expires_after, arms, self._fold.features, changed=arms)
+        self._ledger = Ledger(self._fold.scales, self._ages, arms, self._fold.features, self._fold, changed=arms)
 
     def _record(self, event: Event) -> None:
         if isinstance(event, _OF_USERS) and event.user is not None:
@@ -78,12 +79,14 @@ class MemoryStore(FoldedStore):
     def append(self, event: Event) -> Receipt:
         """Record one event."""
         event = self._checker.check(event)
+        self._ages.look()
         with self.lock:
             return self._take(event)
 
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
         """Record events; the receipts are there at once."""
         checked = [self._checker.check(event) for event in events]
+        self._ages.look()
         done: Future[list[Receipt]] = Future()
         with self.lock:
             done.set_result([self._take(event) for event in checked])
@@ -164,7 +167,7 @@ class MemoryStore(FoldedStore):
             for sequence, event in enumerate(self._journal, start=1):
                 fold.apply(event, sequence)
             self._fold = fold
-            self._ledger.features = fold.features
+            self._ledger.features, self._ledger.changes = fold.features, fold
 
     def load(self, events: Iterable[tuple[int, Event]]) -> int:
         """Take over another journal."""
@@ -175,6 +178,7 @@ class MemoryStore(FoldedStore):
             for _, event in events:
                 self._record(event)
             self._ledger.fill(self.events())
+            self._ages.note(self._journal)
             self._ledger.changed.update(self._fold.arm_states)
             return len(self._journal)
 
