@@ -189,7 +189,10 @@ def incomplete(missing: Callable[[np.random.Generator], npt.NDArray[np.bool_]]) 
 
     def world(seed: int) -> dict[str, float]:
         play, draws = Play(Shop.of(30, 150, seed), seed), np.random.default_rng([2027, seed])
-        told = lambda visit: visit._replace(scores=np.where(missing(draws), np.nan, visit.scores))  # noqa: E731
+
+        def told(visit: Visit) -> Visit:
+            return visit._replace(scores=np.where(missing(draws), np.nan, visit.scores))
+
         scores = list(play.rounds(30, told))
         play.close()
         return {"in the end": float(np.mean(scores[-5:])), "on average": float(np.mean(scores))}

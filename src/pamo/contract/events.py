@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pamo.contract.codes import Code
 from pamo.contract.features import Feature, FeatureValue
+from pamo.contract.forgetting import HalfLives
 from pamo.contract.objectives import Objective
 
 FORMAT = 1
@@ -21,14 +22,29 @@ FORMAT = 1
 
 @dataclass(slots=True, frozen=True)
 class Setup:
-    """The first event of every journal: the objectives, and the scale of the overall score."""
+    """The first event of every journal: the objectives, and the scale of the overall score.
+
+    half_life: how fast what was learned is forgotten, never where it is None. That is declared later (`Declared`).
+    """
 
     objectives: tuple[Objective, ...]
     overall: Objective = Objective("overall")  # noqa: RUF009  # it is frozen
     format: int = FORMAT
+    half_life: HalfLives | None = None
 
 
 # Events are plain values, and nobody changes them. They are not frozen, since to make one would take twice as long.
+
+
+@dataclass(slots=True)
+class Declared:
+    """Objectives, scales or half-lives are others than before: from now on, and for all that the journal holds.
+
+    The journal has raw values, so that the sums are folded anew; of an objective that is new no score was given before.
+    """
+
+    setup: Setup
+    at: float
 
 
 @dataclass(slots=True)
@@ -66,7 +82,8 @@ class DecisionMade:
 
     offer: the arms to choose from, None for all that were active. k: how many were asked for. preference: the user's
     weights where they were known. key: makes the request repeatable. user: None once the user was erased. given: raw
-    scores by arm and objective that were known beforehand.
+    scores by arm and objective that were known beforehand. clock: where a half-life is in rounds, how many the user has
+    had since that was declared, and how many pulls each of the arms.
     """
 
     id: str
@@ -81,6 +98,7 @@ class DecisionMade:
     key: str | None = None
     explanation: Mapping[str, Any] | None = None
     given: Mapping[str, Mapping[str, float]] | None = None
+    clock: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -92,7 +110,8 @@ class FeedbackGiven:
 
     The store fills in the rest when it records the event, so that the journal can be folded event by event: arm and
     user; before, what earlier parts have said of the arm, by objective and as "overall", None where there are none;
-    part, the how many-th feedback to the decision it is. What was given already is left out of the event itself.
+    part, the how many-th feedback to the decision it is; since, where that may matter, how old its round is: when its
+    first part came, and the decision's clock of the user and of the arm. What was given already is left out.
     """
 
     decision: str
@@ -104,6 +123,7 @@ class FeedbackGiven:
     user: str | None = None
     before: Mapping[str, float] | None = None
     part: int = 1
+    since: tuple[float, int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -142,6 +162,7 @@ class ArmChanged:
 
 Event = (
     Setup
+    | Declared
     | FeaturesDeclared
     | ArmAdded
     | ArmRetired
@@ -235,7 +256,9 @@ def with_scores(event: FeedbackGiven, scores: Mapping[str, float]) -> FeedbackGi
     """Return a feedback like this one that gives these scores, and is the only one."""
     rewards = {name: value for name, value in scores.items() if name != OVERALL}
     overall, preference = scores.get(OVERALL), event.preference
-    return FeedbackGiven(event.decision, rewards, event.at, overall, preference, event.arm, event.user)
+    return FeedbackGiven(
+        event.decision, rewards, event.at, overall, preference, event.arm, event.user, since=event.since
+    )
 
 
 def together(parts: Iterable[FeedbackGiven]) -> dict[str, FeedbackGiven]:

@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from pamo.arrays import Floats, Ints
+from pamo.contract.forgetting import ROUNDS, HalfLives
 from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
 from pamo.contract.requests import OfferLike, Request, given_scores
 from pamo.engine.changing import Watch
@@ -34,6 +35,9 @@ from pamo.streams import POLICY, stream_for
 
 REMEMBERED = 1_000_000
 """Arms in all the offers that are remembered, at 16 bytes each: an offer counts for at least a hundred."""
+
+FITTED_EVERY = 256
+"""Decisions after which what is common is fitted anew where sums fade; with many users, four for each."""
 
 Offer = tuple[tuple[str, ...] | None, Ints, Ints]
 """The ids as the journal keeps them, the arms' rows, and where they begin and end: (0, their number)."""
@@ -101,6 +105,12 @@ class Decider:
         self._remembered = 0
         self._blanks: dict[int, tuple[Floats, Ints]] = {}
         self._foretelling = False
+        lives = store.setup.half_life or HalfLives()
+        self._by_rounds = ROUNDS in [one.unit for one in (lives.users, lives.arms) if one is not None]
+        self._forgets, self._decided = lives != HalfLives(), 0
+        self.forgotten = 0
+        """How often what users and arms have in common was to be fitted anew because sums fade."""
+        self._renamed = store.setup.objectives != store.began.objectives
         self.under_way = UnderWay()
         """The decisions that wait for feedback."""
         self.under_way.replay(store.tail(TAIL))
@@ -133,6 +143,8 @@ class Decider:
         plan = self._plan(preference is not None, stated.item(0) > 0.0)
         with self._lock:
             table = self._newest()
+            if self._forgets:
+                self._forget(1)
             offered, offer, starts = self._offer(table, arms)
             ranked = _ranked(k, len(offer))
             room = self._blanks.get(ranked)
@@ -186,6 +198,8 @@ class Decider:
         events: dict[int, DecisionMade] = {}
         with self._lock:
             table = self._newest()
+            if self._forgets:
+                self._forget(len(requests))
             groups: dict[tuple[ReadyPolicy, int], list[int]] = {}
             offers = [self._offer(table, one.arms) for one in requests]
             for n, one in enumerate(requests):
@@ -304,6 +318,7 @@ class Decider:
     ) -> DecisionMade:
         decision, now = new_id(), self._clock()
         self.under_way.begin(decision, chosen[0], now)
+        clock = tuple(count + 1 for count in self._store.clock(user, chosen)) if self._by_rounds else None
         return DecisionMade(
             decision,
             user,
@@ -315,9 +330,19 @@ class Decider:
             k,
             preference,
             key,
-            details(row, chosen[0], ids, len(self.names)),
+            details(row, chosen[0], ids, self.names, named=self._renamed),
             given,
+            clock,
         )
+
+    def _forget(self, decisions: int) -> None:
+        """Have what is common fitted anew now and then: sums that fade do not grow by half for ever."""
+        self._decided += decisions
+        if self._decided >= max(FITTED_EVERY, 4 * len(self.prior)):
+            self._decided = 0
+            self.prior.due = 0.0
+            self._chooser.expire()
+            self.forgotten += 1
 
     def _given(self, arms: Mapping[str, Any]) -> dict[str, dict[str, float]] | None:
         """Return the scores that come with an offer, None where there are none."""

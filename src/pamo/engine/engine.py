@@ -23,6 +23,7 @@ from pamo.contract.answers import (
 from pamo.contract.events import DecisionMade, Event, FeedbackGiven, Receipt, Setup, TasteChanged
 from pamo.contract.features import Feature, FeatureLike
 from pamo.contract.features import features as features_of
+from pamo.contract.forgetting import HalfLivesLike, half_lives
 from pamo.contract.limits import check_user
 from pamo.contract.methods import like
 from pamo.contract.objectives import Objective, ObjectiveLike, objective, objectives
@@ -40,6 +41,7 @@ from pamo.priors import Population
 from pamo.priors.foretelling import Foretelling
 from pamo.statistics import UserStatistics
 from pamo.store import Store, open_store
+from pamo.store.setups import plain_setup, same_objectives
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -124,6 +126,9 @@ class Engine:
     better". A store that was begun before knows its own, and they may be left out. overall: the scale of the overall
     score, as text ("1..5"), a mapping or an `Objective`; by default from 0 to 1. features: what may be known of arms
     before anything is seen of them: names, or text such as "stars: number", "pool: yes or no", "style: word".
+    half_life: after how long what was learned counts half, of users and of arms: text such as "users: 40 rounds, arms:
+    90 days", or a mapping; "none" is never, and by default it is as the store was told last. redeclare: whether a store
+    that has other objectives or scales than these takes them on, for all that its journal holds.
 
     policy: "recommended" is the recommended policy for each mode (see `decide`); another name, or a policy, is used
     for all. store: "memory:", the path of a SQLite file, "postgresql://…", or a store, which the engine then leaves
@@ -153,6 +158,8 @@ class Engine:
         *,
         overall: ObjectiveLike | None = None,
         features: Iterable[FeatureLike] = (),
+        half_life: HalfLivesLike | None = None,
+        redeclare: bool = False,
         seed: int | None = None,
         accept_new_arms: bool = False,
         max_new_arms: int = 1000,
@@ -162,20 +169,26 @@ class Engine:
         clock: Callable[[], float] = time.time,
     ) -> None:
         setup = _setup(objectives, overall)
+        lives = None if half_life is None else half_lives(half_life)
         self._owns_store = not isinstance(store, Store)
-        self.store = store if isinstance(store, Store) else open_store(store, setup)
+        self.store = store if isinstance(store, Store) else _opened(store, setup, redeclare)
         """Where everything is kept."""
         self.clock = clock
         try:
-            if setup is not None and setup != self.store.setup:
+            own = self.store.setup
+            if setup is not None and not same_objectives(setup, own) and not redeclare:
                 raise InputError(
                     "this store was begun with other objectives or other scales: leave them out to use the store's "
-                    "own, or begin another store"
+                    "own, declare them anew by redeclare=True, or begin another store"
                 )
+            wanted = plain_setup(replace(setup or own, half_life=own.half_life if half_life is None else lives))
+            if wanted != own:
+                self.store.declare(wanted, clock())
             self._decider = Decider(
                 self.store, policy, seed, draws, clock, explore_at_most=explore_at_most, explore_within=explore_within
             )
             self._foreteller = Foreteller(self.store, self._decider.prior.sample)
+            self._forgotten = 0
             self.policy = policy
         except BaseException:
             if self._owns_store:
@@ -204,6 +217,9 @@ class Engine:
     @property
     def foretelling(self) -> Foretelling | None:
         """What users have in common as their preferences are told by it; None while nobody gave an overall score."""
+        if self._decider.forgotten != self._forgotten:
+            self._forgotten = self._decider.forgotten
+            self._foreteller.expire()
         return self._foreteller.common()
 
     @property
@@ -284,7 +300,8 @@ class Engine:
     def explain(self, decision: str | Decision) -> Explanation:
         """Say why an arm was chosen, and which would have been without exploration."""
         made = self.made(id_of(decision))
-        return explained(made, self._decider.names, names_in(made, self.store.arms()))
+        began = tuple(one.name for one in self.store.began.objectives)
+        return explained(made, began, names_in(made, self.store.arms()))
 
     def decision(self, decision_id: str) -> Decision:
         """Return a decision that was made."""
@@ -346,6 +363,17 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _opened(address: str | Path, setup: Setup | None, redeclare: bool) -> Store:
+    """Open a store; redeclare: even where its objectives are others than these."""
+    try:
+        return open_store(address, setup)
+    except InputError:
+        if setup is None or not redeclare:
+            raise
+        plain_setup(setup)
+        return open_store(address)
 
 
 def _setup(given: Iterable[ObjectiveLike] | None, overall: ObjectiveLike | None) -> Setup | None:

@@ -130,6 +130,10 @@ class Chooser:
         self._seen.fill(-1.0)  # so that all are read anew
         self._offsets.fill(0.0)
 
+    def expire(self) -> None:
+        """Have what arms have in common fitted anew at the next decision."""
+        self._state[DUE] = 0.0
+
     def offset(self, offsets: Floats) -> None:
         """Let the next decision count what arms are worth to its user beyond their scores, (2, arms)."""
         self._offsets[:] = offsets

@@ -66,6 +66,9 @@ class Prior:
         with self._changing:
             self._users.discard(user)
 
+    def __len__(self) -> int:
+        return len(self._users)
+
     def sample(self) -> list[str]:
         """Return the users of the sample, in the order of their hashes: the first so many are a sample themselves."""
         with self._changing:

@@ -27,6 +27,7 @@ from pamo.contract.events import (
     ArmChanged,
     ArmRetired,
     DecisionMade,
+    Declared,
     Event,
     FeaturesDeclared,
     FeedbackGiven,
@@ -54,6 +55,7 @@ __all__ = [
     "ArmRetired",
     "Arms",
     "DecisionMade",
+    "Declared",
     "Event",
     "Feature",
     "FeaturesDeclared",
@@ -121,6 +123,9 @@ class Store(ABC):
     """
 
     setup: Setup
+    """The objectives, scales and half-lives as they were declared last."""
+    began: Setup
+    """The same as the journal began."""
     _checker: Checker
     _expires_after: float = EXPIRES_AFTER
     remote = False
@@ -240,6 +245,14 @@ class Store(ABC):
     @abstractmethod
     def rebuild(self) -> None:
         """Throw the sums away and fold the journal again."""
+
+    @abstractmethod
+    def declare(self, setup: Setup, at: float) -> None:
+        """Record other objectives, scales or half-lives, and fold the journal by them, while nothing else is done."""
+
+    def clock(self, user: str | None, arms: Sequence[str]) -> tuple[int, ...]:
+        """Return the rounds of a user, and the pulls of arms, since half-lives in rounds were declared."""
+        raise NotImplementedError  # of a store without sums of its own
 
     @abstractmethod
     def load(self, events: Iterable[tuple[int, Event]]) -> int:
@@ -364,4 +377,4 @@ class Reader(Store):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise StoreError("this store was opened to be read only: open it with `open_store` to write to it")
 
-    submit_many = snapshot = rebuild = load = _refuse
+    submit_many = snapshot = rebuild = load = declare = _refuse

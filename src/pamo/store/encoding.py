@@ -15,6 +15,7 @@ from pamo.store.base import (
     ArmChanged,
     ArmRetired,
     DecisionMade,
+    Declared,
     Event,
     FeaturesDeclared,
     FeedbackGiven,
@@ -29,7 +30,8 @@ try:
 except ImportError:
     raise missing_extra("a store on disk", "msgspec", "sqlite,postgres") from None
 
-SETUP, FEATURES_DECLARED, ARM_ADDED, ARM_RETIRED = "setup", "features declared", "arm added", "arm retired"
+SETUP, DECLARED, FEATURES_DECLARED = "setup", "declared", "features declared"
+ARM_ADDED, ARM_RETIRED = "arm added", "arm retired"
 DECISION, FEEDBACK, USER_ERASED = "decision", "feedback", "user erased"
 TASTE_CHANGED, ARM_CHANGED = "taste changed", "arm changed"
 PART = "part"
@@ -60,6 +62,7 @@ class _Decision(msgspec.Struct, omit_defaults=True):
     preference: Mapping[str, float] | None = None
     explanation: dict[str, Any] | None = None
     given: Mapping[str, Mapping[str, float]] | None = None
+    clock: tuple[int, ...] | None = None
 
 
 class _Feedback(msgspec.Struct, omit_defaults=True):
@@ -69,6 +72,7 @@ class _Feedback(msgspec.Struct, omit_defaults=True):
     preference: Mapping[str, float] | None = None
     arm: str | None = None
     before: Mapping[str, float] | None = None
+    since: tuple[float, int, int] | None = None
 
 
 class _Changed(msgspec.Struct, omit_defaults=True):
@@ -82,6 +86,7 @@ _decode_feedback = msgspec.json.Decoder(_Feedback).decode
 _decode_changed = msgspec.json.Decoder(_Changed).decode
 _KINDS: dict[type, str] = {
     Setup: SETUP,
+    Declared: DECLARED,
     FeaturesDeclared: FEATURES_DECLARED,
     ArmAdded: ARM_ADDED,
     ArmRetired: ARM_RETIRED,
@@ -94,7 +99,9 @@ _DECODERS: dict[str, Any] = {kind: msgspec.json.Decoder(event).decode for event,
 def encode(event: Event) -> Row:
     """Return the event as a row."""
     if type(event) is FeedbackGiven:
-        feedback = _Feedback(event.rewards, event.at, event.overall, event.preference, event.arm, event.before)
+        feedback = _Feedback(
+            event.rewards, event.at, event.overall, event.preference, event.arm, event.before, event.since
+        )
         kind = FEEDBACK if event.part == 1 else f"{FEEDBACK} {event.part}"
         return Row(kind, event.decision, event.user, None, _encode(feedback).decode())
     if type(event) is DecisionMade:
@@ -108,6 +115,7 @@ def encode(event: Event) -> Row:
             event.preference,
             None if event.explanation is None else dict(event.explanation),
             event.given,
+            event.clock,
         )
         return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
     if isinstance(event, TasteChanged):
@@ -119,12 +127,12 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
     """Return the event that a row holds."""
     try:
         if kind.startswith(FEEDBACK):
-            *first, before = astuple(_decode_feedback(body))
+            *first, before, since = astuple(_decode_feedback(body))
             part = 1 if kind == FEEDBACK else int(kind.removeprefix(f"{FEEDBACK} "))
-            return FeedbackGiven(decision or "", *first, user, before, part)  # type: ignore[call-arg]
+            return FeedbackGiven(decision or "", *first, user, before, part, since)  # type: ignore[call-arg]
         if kind == DECISION:
-            *first, explanation, given = astuple(_decode_decision(body))
-            return DecisionMade(decision or "", user, *first, key, explanation, given)  # type: ignore[call-arg]
+            *first, explanation, given, clock = astuple(_decode_decision(body))
+            return DecisionMade(decision or "", user, *first, key, explanation, given, clock)  # type: ignore[call-arg]
         if kind == TASTE_CHANGED:
             return TasteChanged(decision or "", user, *astuple(_decode_changed(body)))
         event: Event = _DECODERS[kind](body)

@@ -42,6 +42,11 @@ class FoldedStore(Store):
         with self.lock:
             return self._fold.user_pairs(ids)
 
+    def clock(self, user: str | None, arms: Sequence[str]) -> tuple[int, ...]:
+        """Return the rounds of a user, and the pulls of arms, since half-lives in rounds were declared."""
+        with self.lock:
+            return self._fold.clock(user, arms)
+
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""
         with self.lock:

@@ -59,7 +59,7 @@ class Folding:
         start = 0
         for whole, run in groupby(plain, key=lambda one: one is not None):
             some = list(run)
-            if whole and len(some) >= MANY:
+            if whole and len(some) >= MANY and self._fold.setup.half_life is None:
                 users = [row[3] for row in rows[start : start + len(some)]]
                 scores = np.empty((len(some), self._fold.objectives + 1))
                 rewards = chain.from_iterable([astuple(one.rewards) for one in some])

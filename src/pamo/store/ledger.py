@@ -48,7 +48,7 @@ class Ledger:
         self.arms, self.features = arms, features
         self._new: dict[str, Feature] = {}
         self.changed: dict[str, ArmState] = {} if changed is None else changed
-        self._scales = scales
+        self.scales = scales
         self._expires_after = expires_after
 
     def fill(self, events: Iterable[tuple[int, Event]]) -> None:
@@ -91,11 +91,11 @@ class Ledger:
             if type(judged) is FeedbackGiven:
                 assert entry is not None  # otherwise it was judged unknown
                 entry.parts = (*entry.parts, (sequence, judged))
-                learned = self._scales.learned(judged if judged.part == 1 else entry.whole(judged.arm or ""))
+                learned = self.scales.learned(judged if judged.part == 1 else entry.whole(judged.arm or ""))
                 return Receipt(Outcome.RECORDED, sequence, learned, entry.decision), judged
             assert isinstance(judged, Receipt)
             if judged.outcome is Outcome.DUPLICATE and entry is not None:
-                judged.learned = self._scales.learned(entry.whole(event.arm or entry.decision.arms[0]))
+                judged.learned = self.scales.learned(entry.whole(event.arm or entry.decision.arms[0]))
             return judged, None
         if type(event) is DecisionMade:
             same_key = self.keys.get(event.key) if event.key is not None else None

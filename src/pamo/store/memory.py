@@ -13,6 +13,7 @@ from pamo.store.base import (
     EXPIRES_AFTER,
     ArmState,
     DecisionMade,
+    Declared,
     Event,
     FeedbackGiven,
     Outcome,
@@ -47,7 +48,7 @@ class MemoryStore(FoldedStore):
     """
 
     def __init__(self, setup: Setup, *, expires_after: float = EXPIRES_AFTER) -> None:
-        self.setup = plain_setup(setup)
+        self.setup = self.began = plain_setup(setup)
         self.lock = threading.RLock()
         self._checker = Checker(self.setup, lambda: self.features)
         self._expires_after = expires_after
@@ -165,6 +166,15 @@ class MemoryStore(FoldedStore):
                 fold.apply(event, sequence)
             self._fold = fold
             self._ledger.features = fold.features
+            self._ledger.scales = fold.scales
+
+    def declare(self, setup: Setup, at: float) -> None:
+        """Fold the journal by these objectives from now on."""
+        with self.lock:
+            self.setup = plain_setup(setup)
+            self._checker = Checker(self.setup, lambda: self.features)
+            self._journal.append(Declared(self.setup, at))
+            self.rebuild()
 
     def load(self, events: Iterable[tuple[int, Event]]) -> int:
         """Take over another journal."""
@@ -174,6 +184,12 @@ class MemoryStore(FoldedStore):
             self._start()
             for _, event in events:
                 self._record(event)
+                if isinstance(event, Setup):
+                    self.began = self.setup = event
+                elif isinstance(event, Declared):
+                    self.setup = event.setup
+            self._checker = Checker(self.setup, lambda: self.features)
+            self.rebuild()
             self._ledger.fill(self.events())
             self._ledger.changed.update(self._fold.arm_states)
             return len(self._journal)

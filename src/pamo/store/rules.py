@@ -103,9 +103,7 @@ class Checker:
             return self._check_decision(event)
         if isinstance(event, Setup):
             if event != self._setup:
-                raise InputError(
-                    "the objectives of a journal are declared once, in its first event: start another store"
-                )
+                raise InputError("the objectives of a journal are declared anew by `Store.declare`, or not at all")
             return event
         if isinstance(event, FeaturesDeclared):
             return self._check_declared(event)
@@ -307,7 +305,15 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: flo
         decision.user,
         before,
         len(entry.parts) + 1,
+        _since(event, entry, arm) if mine or decision.clock is not None else None,
     )
+
+
+def _since(event: FeedbackGiven, entry: Entry, arm: str) -> tuple[float, int, int]:
+    """Return how old a feedback's round is: when its first part came, and the clocks of its decision."""
+    at = next((part.at for _, part in entry.parts if part.arm == arm), event.at)
+    clock = entry.decision.clock
+    return (at, 0, 0) if clock is None else (at, clock[0], clock[1 + entry.decision.arms.index(arm)])
 
 
 def _other(event: FeedbackGiven, what: str, how: str, known: object) -> Receipt:
@@ -342,7 +348,8 @@ def redacted(event: OfUser) -> OfUser:
     if isinstance(event, TasteChanged):
         return replace(event, user=None, kept=())
     if isinstance(event, DecisionMade):
-        return replace(event, user=None, key=None, preference=None, explanation=None)
+        clock = None if event.clock is None else (0, *event.clock[1:])
+        return replace(event, user=None, key=None, preference=None, explanation=None, clock=clock)
     return replace(event, user=None, preference=None)
 
 

@@ -37,6 +37,8 @@ class Scales:
         view, scales = self._view, self._scales
         view[:] = self._blank
         for name, value in event.rewards.items():
+            if name not in scales:  # an objective of before
+                continue
             place, low, span, turned = scales[name]
             share = (value - low) / span
             view[place] = 1.0 - share if turned else share
@@ -44,7 +46,8 @@ class Scales:
             view[len(self.names)] = self._overall.normalised(event.overall)
         if event.preference is not None:
             for name, value in event.preference.items():
-                view[self._weights[name]] = value
+                if name in self._weights:
+                    view[self._weights[name]] = value
         return self._values
 
     def normalised(self, scores: Floats) -> Floats:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import os
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,11 +23,12 @@ from zlib import crc32
 import numpy as np
 
 from pamo.rows import LAYOUT
-from pamo.store.base import Feature, Setup
+from pamo.store.base import Feature
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
+from pamo.store.setups import setup_of
 
-FORMAT = 5
+FORMAT = 6
 CHECKSUM = 4
 """Bytes of the checksum."""
 SLICE = 1 << 13
@@ -80,6 +83,9 @@ def _begin(kept: Snapshot, journal: str) -> tuple[Fold, dict[str, Any], Any, Any
         "erased": kept.erased,
         "decisions": fold.decisions,
         "feedbacks": fold.feedbacks,
+        "newest": fold.newest,
+        "declared": fold.declared if math.isfinite(fold.declared) else None,
+        "setup": asdict(fold.setup),
         "arms": [[arm, *state[:2], dict(state.features)] for arm, state in fold.arm_states.items()],
         "features": {one.name: one.kind for one in fold.features.values()},
     }
@@ -153,13 +159,13 @@ def remove(path: Path) -> None:
             left.unlink(missing_ok=True)
 
 
-def load(path: Path, setup: Setup, journal: str) -> Snapshot | None:
+def load(path: Path, journal: str) -> Snapshot | None:
     """Return what a snapshot holds, or None where it cannot be used, whatever the reason."""
     try:
         with open(path, "rb") as file:
             _check(file)
             with np.load(file, allow_pickle=False) as arrays:
-                return _read(arrays, setup, journal)
+                return _read(arrays, journal)
     except FileNotFoundError:
         return None
     except Exception as error:  # of a file that may hold anything, anything may be wrong
@@ -226,12 +232,14 @@ def _check(file: IO[bytes]) -> None:
     file.seek(0)
 
 
-def _read(file: Any, setup: Setup, journal: str) -> Snapshot | None:
+def _read(file: Any, journal: str) -> Snapshot | None:
     header = json.loads(bytes(file["header"]))
     if (header["format"], header["layout"], header["journal"]) != (FORMAT, LAYOUT, journal):
         raise ValueError("it is of another journal, format or layout")
-    fold = Fold(setup)
+    declared = header["declared"]
+    fold = Fold(setup_of(header["setup"]), math.inf if declared is None else declared)
     fold.sequence, fold.decisions, fold.feedbacks = header["sequence"], header["decisions"], header["feedbacks"]
+    fold.newest = header["newest"]
     arms = file["arms"]
     if arms.shape != (len(header["arms"]), fold.block.shape[1]):
         raise ValueError("its arms are not the journal's")

@@ -26,8 +26,8 @@ from pamo.store.base import (
 from pamo.store.encoding import DECISION, FEEDBACK, PART, TASTE_CHANGED, decode, encode
 from pamo.store.fold import Fold
 from pamo.store.folding import Folding
-from pamo.store.rules import check_setup, redacted
-from pamo.store.setups import described
+from pamo.store.rules import Checker, check_setup, redacted
+from pamo.store.setups import described, plain_setup, same_objectives
 from pamo.store.writer import Writer
 
 NEWEST = 2**63 - 1
@@ -102,18 +102,31 @@ class SqlStore(Store):
     def _take_over(self, events: Iterable[tuple[int, Event]]) -> int:
         """Put another journal in the place of an empty one, and fold it."""
 
-    def _agreed(self, first: Sequence[Any] | None, setup: Setup | None, where: str) -> Setup:
-        """Return the objectives in the journal's first row; raise `InputError` where others were given."""
-        kept = None if first is None else self._event(first)
+    def declare(self, setup: Setup, at: float) -> None:
+        """Record other objectives, scales or half-lives, and fold the journal by them."""
+        setup = plain_setup(setup)
+        self._writer.call(lambda: self._declare(setup, float(at)))
+        self._checker = Checker(self.setup, lambda: self.features)
+
+    @abstractmethod
+    def _declare(self, setup: Setup, at: float) -> None:
+        """Record objectives and fold the journal by them."""
+
+    def _first(self, row: Sequence[Any] | None, where: str) -> Setup:
+        """Return the objectives in the journal's first row."""
+        kept = None if row is None else self._event(row)
         if not isinstance(kept, Setup):
             raise StoreError(f"the journal at {where} does not begin with its objectives: was it cut?")
         check_setup(kept)
-        if setup is not None and setup != kept:
-            raise InputError(
-                f"{where} was begun with other objectives: it has {described(kept)}, and given were "
-                f"{described(setup)}: give the same or none, or begin another store"
-            )
         return kept
+
+    def _agree(self, setup: Setup | None, where: str) -> None:
+        """Raise `InputError` where other objectives were given than the journal has."""
+        if setup is not None and not same_objectives(setup, self.setup):
+            raise InputError(
+                f"{where} was begun with other objectives: it has {described(self.setup)}, and given were "
+                f"{described(setup)}: give the same or none, declare them anew (redeclare), or begin another store"
+            )
 
     def _redact(self, execute: Callable[..., Iterable[Any]], user: str | None) -> bool:
         """Take a user out of all events; tell whether there were any."""
@@ -242,7 +255,7 @@ class SqlStore(Store):
 class SqlReader(Reader, SqlStore):
     """A store in a database that is read and not changed."""
 
-    _take_over = Reader._refuse
+    _take_over = _declare = Reader._refuse
 
     def kinds(self) -> dict[str, int]:
         """Return how many events there are of each kind; a feedback after the first to its decision is a part."""
