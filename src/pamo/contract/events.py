@@ -16,6 +16,9 @@ from pamo.contract.features import Feature, FeatureValue
 from pamo.contract.forgetting import HalfLives
 from pamo.contract.objectives import Objective
 
+ARMS, USERS = "arms", "users"
+"""Whose features may be declared."""
+
 FORMAT = 1
 """The number of the journal's format. Older ones stay readable; a newer one is refused."""
 
@@ -70,10 +73,11 @@ class ArmRetired:
 
 @dataclass(slots=True)
 class FeaturesDeclared:
-    """Arms may have these features from now on."""
+    """Arms, or users, may have these features from now on."""
 
     features: tuple[Feature, ...]
     at: float
+    of: str = ARMS
 
 
 @dataclass(slots=True)
@@ -127,6 +131,19 @@ class FeedbackGiven:
 
 
 @dataclass(slots=True)
+class UserKnown:
+    """Something is known of a user: the features that are new or have changed, None for one not known any more.
+
+    decision: the one that they came with. user: None once the user was erased, and features is then empty.
+    """
+
+    decision: str
+    user: str | None
+    at: float
+    features: Mapping[str, FeatureValue | None]
+
+
+@dataclass(slots=True)
 class UserErased:
     """A user asked to be forgotten. In the journal the name is gone here too: user is None."""
 
@@ -170,6 +187,7 @@ Event = (
     | DecisionMade
     | FeedbackGiven
     | UserErased
+    | UserKnown
     | TasteChanged
 )
 

@@ -186,7 +186,7 @@ class Watch:
         out, room, dims = np.empty(len(values)), room_for(self._objectives), dimensions(self._objectives)
         row, nobody = whole.rows[0].copy(), np.zeros_like(whole.rows[0])
         users = np.empty((2, user_numbers(self._objectives)))
-        evidence(out, values, shares, row, prior.population, users, nobody, room, dims)
+        evidence(out, values, shares, row, prior.population_for(user), users, nobody, room, dims)
         out -= THRESHOLD + np.log(1.0 + held - np.arange(len(values), 0, -1))
         first = int(np.argmax(out[: len(out) - FEWEST + 1]))
         if out[first] <= 0.0:

@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from pamo.arrays import Floats, Ints
+from pamo.contract.features import FeatureValue, checked_features
 from pamo.contract.forgetting import ROUNDS, HalfLives
 from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
 from pamo.contract.requests import OfferLike, Request, given_scores
@@ -133,8 +134,11 @@ class Decider:
         preference: Mapping[str, float] | None = None,
         k: int = 1,
         key: str | None = None,
+        features: Mapping[str, FeatureValue | None] | None = None,
     ) -> DecisionMade:
         """Decide for one user, and return the event to be recorded."""
+        if features is not None:
+            checked_features(features, self._store.user_features)
         given = self._given(arms) if arms is not None and isinstance(arms, Mapping) else None
         check_user(user)
         store = self._store
@@ -156,11 +160,15 @@ class Decider:
             out[0, -2] = crc32(user.encode())
             own = sums if self.prior.foretold is None else self._complete(user, sums, table)
             scores = None if given is None else self._known_scores(given, offered or (), len(offer))
+            if self.prior.explained is not None and plan.shared:
+                plan.lean(self.prior.offset_of(user, features))
             with store.lock:
                 self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
             row = tuple(out[0].tolist())
             if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
                 own = sums if self.prior.foretold is None else self._complete(user, sums, table)
+                if self.prior.explained is not None:
+                    plan.lean(self.prior.offset_of(user, features))
                 with store.lock:
                     self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
                 row = tuple(out[0].tolist())
@@ -184,11 +192,15 @@ class Decider:
             weights_in(request.preference, self.names)
         if isinstance(request.arms, Mapping):
             self._given(request.arms)
+        if request.features is not None:
+            checked_features(request.features, self._store.user_features)
 
     def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         """Decide for many, with one compiled call for each policy and k among them."""
         for one in requests:
             check_user(one.user)
+            if one.features is not None:
+                checked_features(one.features, self._store.user_features)
         sums, stated = self._store.user_rows([one.user for one in requests])
         preferences = [one.preference for one in requests]
         given = [self._given(one.arms) if isinstance(one.arms, Mapping) else None for one in requests]
@@ -216,8 +228,9 @@ class Decider:
                     scores = [
                         self._known_scores(given[n] or {}, offers[n][0] or (), len(offers[n][1])) for n in members
                     ]
+                known_of = [requests[n].features for n in members]
                 for _ in range(2):
-                    self._choose_group(plan, out, picks, rows, users, own, table, scores)
+                    self._choose_group(plan, out, picks, rows, users, own, table, scores, known_of)
                     if not (plan.shared and self.prior.renew(float(out[0, SEEN]), self._use)):
                         break
                 for n, row, picked in zip(members, out.tolist(), picks.tolist(), strict=True):
@@ -249,15 +262,19 @@ class Decider:
         own: tuple[Floats, Floats, Floats],
         table: Arms,
         scores: Sequence[Floats] | None,
+        features: Sequence[Mapping[str, FeatureValue | None] | None],
     ) -> None:
         """Decide by one policy for these users, each among the arms of a row; own: sums, stated and known."""
-        # What arms are worth beyond their scores differs from user to user: then one goes after another.
-        step = len(users) if self.prior.foretold is None else 1
+        # What arms are worth beyond their scores, and what features tell, differs from user to user: they go in turn.
+        leans = self.prior.explained is not None and plan.shared
+        step = len(users) if self.prior.foretold is None and not leans else 1
         for first in range(0, len(users), step):
             part = slice(first, first + step)
             sums, stated, known = (one[part] for one in own)
             if self.prior.foretold is not None:
                 sums = self._complete(users[first], sums, table)
+            if leans:
+                plan.lean(self.prior.offset_of(users[first], features[first]))
             starts = np.zeros(len(sums) + 1, dtype=np.int64)
             np.cumsum([len(row) for row in rows[part]], out=starts[1:])
             with self._store.lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pamo.contract.answers import ArmScore, ExplainedDecision, Explanation, Given
@@ -14,6 +14,7 @@ from pamo.engine.kernels import (
     GREEDY_REWARD,
     PREFERENCE_BONUS,
     REWARD_BONUS,
+    UNSEEN,
     WEIGHTS,
 )
 from pamo.plain import plain
@@ -41,6 +42,8 @@ def details(
     }
     if named:
         kept["objectives"] = list(names)
+    if row[UNSEEN] > 0.0:
+        kept["foretold"] = [name for d, name in enumerate(names) if int(row[UNSEEN]) >> d & 1]
     greedy = int(row[GREEDY])
     if greedy < 0:
         kept["nothing_seen"] = True
@@ -62,7 +65,13 @@ def names_in(decision: DecisionMade, table: Arms) -> dict[str, str]:
     return {arm: table.names[table.rows[arm]] for arm in arms if arm in table.rows}
 
 
-def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[str, str]) -> Explanation:
+Like = Callable[[str, Mapping[str, float]], Sequence[str]]
+"""What of an arm's features speaks for it, to somebody with these weights: in words."""
+
+
+def explained(
+    decision: DecisionMade, names: Sequence[str], arm_names: Mapping[str, str], like: Like | None = None
+) -> Explanation:
     """Return the explanation of a decision from what the journal keeps of it.
 
     names: of the objectives that the journal began with; a decision by others has kept theirs.
@@ -110,11 +119,26 @@ def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[s
     if known:
         told = ", ".join(f"{name} {value:g}" for name, value in known.items())
         sentence += f"; known beforehand, and not foretold: {told}"
-    return Explanation(decision.id, decision.policy, weights, chosen, best, f"{sentence}.")
+    foretold = kept.get("foretold", ())
+    if foretold and "nothing_seen" not in kept and not math.isinf(chosen.reward_bonus):
+        if len(foretold) + len(known) < len(weights):
+            sentence += f"; never seen of it, and foretold: {', '.join(foretold)}"
+        elif alike := [] if like is None else like(arm, weights):
+            sentence += f"; it is new, but like others with {' and '.join(alike)}"
+        else:
+            sentence += "; it is new, and taken to be like others"
+    sources = {name: "given" if name in known else "foretold" if name in foretold else "seen" for name in weights}
+    return Explanation(decision.id, decision.policy, weights, chosen, best, f"{sentence}.", sources)
 
 
 def explained_decision(
-    one: Made, names: Sequence[str], began: Sequence[str], arm_names: Mapping[str, str], *, awaited: bool = True
+    one: Made,
+    names: Sequence[str],
+    began: Sequence[str],
+    arm_names: Mapping[str, str],
+    like: Like,
+    *,
+    awaited: bool = True,
 ) -> ExplainedDecision:
     """Return a decision with its explanation and its feedback.
 
@@ -128,7 +152,7 @@ def explained_decision(
     if arm in rated:
         known |= scores_of(rated[arm]).keys()
     missing = tuple(name for name in (*names, OVERALL) if awaited and name not in known)
-    why = explained(made, began, arm_names)
+    why = explained(made, began, arm_names, like)
     return ExplainedDecision(
         made.id,
         made.user,

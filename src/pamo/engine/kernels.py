@@ -72,8 +72,9 @@ twice the variance where they are only further off; one score counts for at most
 LIMIT, WIDE_LIMIT = 7.0, 14.0
 """Sums of surprises from which on a user is suspect: without a change once in about a thousand rounds."""
 
-PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_PREFERENCE, WEIGHTS = range(8)
-"""Places in a row of `out`; from WEIGHTS on ĉ, then r̂ of the chosen arm, then that of the arm of the highest value."""
+PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_PREFERENCE, UNSEEN, WEIGHTS = range(9)
+"""Places in a row of `out`; at UNSEEN the objectives of which no score of the chosen arm was seen, as bits; from
+WEIGHTS on ĉ, then r̂ of the chosen arm, then that of the arm of the highest value."""
 
 _RIDGE, _STATED, _KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
 
@@ -474,7 +475,10 @@ def write(
         value = value_of(arms, j, user, dims)
         if arms[PULLS, j] > 0.0 and (value > highest or (value == highest and j == first)):
             greedy, highest = j, value
-    out[SEEN], out[GREEDY] = state[TOTAL], -1.0
+    out[SEEN], out[GREEDY], out[UNSEEN] = state[TOTAL], -1.0, 0.0
+    for d in range(objectives):
+        if d < 50 and arms[count_at(objectives) + d, first] == 0.0:  # bits that a float holds
+            out[UNSEEN] += 1 << d
     out[len(out) - 1] = 0.0
     last = first if greedy < 0 else greedy
     if greedy >= 0:

@@ -76,8 +76,13 @@ class ReadyPolicy:
     def use(self, prior: Population) -> None:
         """Decide with this prior from now on."""
         mean = PRIOR + self.objectives
+        self._mean = prior.mean
         self.numbers[PRIOR:mean] = prior.mean
         self.numbers[mean : hyperparameters_at(self.objectives)] = prior.numbers
+
+    def lean(self, offset: Floats | None) -> None:
+        """Decide for the next user with a prior whose mean differs by so much; None: by nothing."""
+        self.numbers[PRIOR : PRIOR + self.objectives] = self._mean if offset is None else self._mean + offset
 
 
 class Chooser:

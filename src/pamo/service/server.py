@@ -43,6 +43,7 @@ def open_engine(settings: Settings) -> Engine:
             store=store,
             overall=None if setup is None else setup.overall,
             features=settings.features,
+            user_features=settings.user_features,
             half_life=settings.half_life,
             redeclare=settings.redeclare,
             seed=settings.seed,

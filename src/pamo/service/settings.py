@@ -83,6 +83,13 @@ class Settings:
         "declared while it runs.",
         ("stars: number", "pool: yes or no", "style: word"),
     )
+    user_features: tuple[str, ...] = option(
+        (),
+        FEATURES,
+        "engine",
+        "What may be known of users before anything is seen of them, in the same way.",
+        ("age: number", "business: yes or no"),
+    )
     half_life: str | None = option(
         None,
         HALF_LIFE,

@@ -20,6 +20,7 @@ from pamo.store.base import (
     Store,
     TasteChanged,
     UserErased,
+    UserKnown,
 )
 from pamo.store.memory import MemoryStore
 
@@ -43,5 +44,6 @@ __all__ = [
     "Store",
     "TasteChanged",
     "UserErased",
+    "UserKnown",
     "open_store",
 ]

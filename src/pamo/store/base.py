@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from pamo.arrays import Floats
 from pamo.contract.events import (
+    ARMS,
     FORMAT,
     ArmAdded,
     ArmChanged,
@@ -37,6 +38,7 @@ from pamo.contract.events import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
     together,
 )
 from pamo.contract.features import Feature, FeatureValue
@@ -68,6 +70,7 @@ __all__ = [
     "Store",
     "TasteChanged",
     "UserErased",
+    "UserKnown",
 ]
 
 EXPIRES_AFTER = 30 * 24 * 3600.0
@@ -160,6 +163,18 @@ class Store(ABC):
     @abstractmethod
     def features(self) -> Mapping[str, Feature]:
         """The features that arms may have, by name."""
+
+    @property
+    @abstractmethod
+    def user_features(self) -> Mapping[str, Feature]:
+        """The features that users may have, by name."""
+
+    @abstractmethod
+    def known_of(self, ids: Sequence[str]) -> list[Mapping[str, FeatureValue]]:
+        """Return the features of these users, as far as they are known."""
+
+    def _features_of(self, whose: str) -> Mapping[str, Feature]:
+        return self.features if whose == ARMS else self.user_features
 
     def check(self, event: Event) -> None:
         """Raise `InputError` for an event that could not be recorded whatever the journal holds."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pamo.contract.features import FeatureValue
 from pamo.errors import StoreError, missing_extra
 from pamo.store.base import (
     ArmAdded,
@@ -22,6 +23,7 @@ from pamo.store.base import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
 )
 
 try:
@@ -33,7 +35,7 @@ except ImportError:
 SETUP, DECLARED, FEATURES_DECLARED = "setup", "declared", "features declared"
 ARM_ADDED, ARM_RETIRED = "arm added", "arm retired"
 DECISION, FEEDBACK, USER_ERASED = "decision", "feedback", "user erased"
-TASTE_CHANGED, ARM_CHANGED = "taste changed", "arm changed"
+TASTE_CHANGED, ARM_CHANGED, USER_KNOWN = "taste changed", "arm changed", "user known"
 PART = "part"
 """What feedbacks after the first to a decision are called. As rows they are `feedback 2` and so on: each kind of event
 is there once for a decision, which keeps two workers from recording the same."""
@@ -80,10 +82,16 @@ class _Changed(msgspec.Struct, omit_defaults=True):
     kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
 
 
+class _Known(msgspec.Struct):
+    at: float
+    features: Mapping[str, FeatureValue | None]
+
+
 _encode = msgspec.json.Encoder().encode
 _decode_decision = msgspec.json.Decoder(_Decision).decode
 _decode_feedback = msgspec.json.Decoder(_Feedback).decode
 _decode_changed = msgspec.json.Decoder(_Changed).decode
+_decode_known = msgspec.json.Decoder(_Known).decode
 _KINDS: dict[type, str] = {
     Setup: SETUP,
     Declared: DECLARED,
@@ -120,6 +128,8 @@ def encode(event: Event) -> Row:
         return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
     if isinstance(event, TasteChanged):
         return Row(TASTE_CHANGED, event.decision, event.user, None, _encode(_Changed(event.at, event.kept)).decode())
+    if isinstance(event, UserKnown):
+        return Row(USER_KNOWN, event.decision, event.user, None, _encode(_Known(event.at, event.features)).decode())
     return Row(_KINDS[type(event)], None, None, None, _encode(event).decode())
 
 
@@ -135,6 +145,8 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
             return DecisionMade(decision or "", user, *first, key, explanation, given, clock)  # type: ignore[call-arg]
         if kind == TASTE_CHANGED:
             return TasteChanged(decision or "", user, *astuple(_decode_changed(body)))
+        if kind == USER_KNOWN:
+            return UserKnown(decision or "", user, *astuple(_decode_known(body)))
         event: Event = _DECODERS[kind](body)
         return event
     except (AttributeError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:

@@ -16,7 +16,7 @@ import numpy as np
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
-from pamo.contract.events import scores_of, with_scores
+from pamo.contract.events import ARMS, scores_of, with_scores
 from pamo.contract.features import FeatureValue
 from pamo.contract.forgetting import HalfLife, HalfLives
 from pamo.rows import (
@@ -53,6 +53,7 @@ from pamo.store.base import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
     new_version,
 )
 from pamo.store.names import ABSENT, Names
@@ -305,6 +306,9 @@ class Fold:
         self.decisions = 0
         self.feedbacks = 0
         self.features: dict[str, Feature] = {}
+        self.user_features: dict[str, Feature] = {}
+        self.known: dict[str, dict[str, FeatureValue]] = {}
+        """The features of users of whom any are known."""
         self.arm_states: dict[str, ArmState] = {}
         """From an arm's id to how it stands, in the order of the rows."""
         self.arm_rows: dict[str, int] = {}
@@ -341,7 +345,11 @@ class Fold:
             self._arm_row(event.arm)
             self._set_arm(event.arm, self.arm_states[event.arm]._replace(active=False))
         elif isinstance(event, FeaturesDeclared):
-            self.features.update((one.name, one) for one in event.features)
+            declared = self.features if event.of == ARMS else self.user_features
+            declared.update((one.name, one) for one in event.features)
+        elif isinstance(event, UserKnown) and event.user is not None:
+            changed: dict[str, Any] = {**self.known.get(event.user, {}), **event.features}
+            self.known[event.user] = {name: value for name, value in changed.items() if value is not None}
         elif isinstance(event, UserErased) and event.user is not None:
             self.erase(event.user)
         elif isinstance(event, TasteChanged):
@@ -354,6 +362,7 @@ class Fold:
 
     def erase(self, user: str) -> None:
         """Forget a user; the arms keep what they learned."""
+        self.known.pop(user, None)
         row = self.user_names.find(user)
         if row == ABSENT:
             return

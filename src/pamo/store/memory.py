@@ -21,6 +21,7 @@ from pamo.store.base import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
 )
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
@@ -28,7 +29,7 @@ from pamo.store.ledger import Ledger, nobody
 from pamo.store.rules import NOT_EMPTY, Checker, redacted
 from pamo.store.setups import plain_setup
 
-_OF_USERS = (DecisionMade, FeedbackGiven, TasteChanged)
+_OF_USERS = (DecisionMade, FeedbackGiven, TasteChanged, UserKnown)
 
 
 class MemoryStore(FoldedStore):
@@ -50,7 +51,7 @@ class MemoryStore(FoldedStore):
     def __init__(self, setup: Setup, *, expires_after: float = EXPIRES_AFTER) -> None:
         self.setup = self.began = plain_setup(setup)
         self.lock = threading.RLock()
-        self._checker = Checker(self.setup, lambda: self.features)
+        self._checker = Checker(self.setup, self._features_of)
         self._expires_after = expires_after
         self._closed = False
         self._start()
@@ -68,7 +69,9 @@ class MemoryStore(FoldedStore):
         self._places: dict[str, list[int]] = {}  # of each user's events in the journal
         self._fold = Fold(self.setup)
         arms: dict[str, ArmState] = {}
-        self._ledger = Ledger(self._fold.scales, self._expires_after, arms, self._fold.features, changed=arms)
+        self._ledger = Ledger(
+            self._fold.scales, self._expires_after, arms, self._fold.features, arms, self._fold.user_features
+        )
 
     def _record(self, event: Event) -> None:
         if isinstance(event, _OF_USERS) and event.user is not None:
@@ -165,14 +168,14 @@ class MemoryStore(FoldedStore):
             for sequence, event in enumerate(self._journal, start=1):
                 fold.apply(event, sequence)
             self._fold = fold
-            self._ledger.features = fold.features
+            self._ledger.features, self._ledger.user_features = fold.features, fold.user_features
             self._ledger.scales = fold.scales
 
     def declare(self, setup: Setup, at: float) -> None:
         """Fold the journal by these objectives from now on."""
         with self.lock:
             self.setup = plain_setup(setup)
-            self._checker = Checker(self.setup, lambda: self.features)
+            self._checker = Checker(self.setup, self._features_of)
             self._journal.append(Declared(self.setup, at))
             self.rebuild()
 
@@ -188,7 +191,7 @@ class MemoryStore(FoldedStore):
                     self.began = self.setup = event
                 elif isinstance(event, Declared):
                     self.setup = event.setup
-            self._checker = Checker(self.setup, lambda: self.features)
+            self._checker = Checker(self.setup, self._features_of)
             self.rebuild()
             self._ledger.fill(self.events())
             self._ledger.changed.update(self._fold.arm_states)

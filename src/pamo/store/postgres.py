@@ -12,6 +12,7 @@ that knows another layout finds no table to add to, rather than adding what does
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from pamo.arrays import Floats
+from pamo.contract.features import FeatureValue
 from pamo.contract.forgetting import DAYS, HalfLife, HalfLives
 from pamo.errors import InputError, StoreError
 from pamo.rows import LAYOUT, read_aged, stated_width, user_width
@@ -41,6 +43,7 @@ from pamo.store.base import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
 )
 from pamo.store.encoding import DECLARED, encode, to_json
 from pamo.store.fold import NONE_LEFT, Fold
@@ -103,9 +106,10 @@ OTHER_SUMS = f"""
 SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)
 AND relname ~ '^{SUMS}$' AND relname NOT IN ('{ARM_SUMS}', '{USER_SUMS}', '{PAIR_SUMS}')
 """
-FORGET = f"TRUNCATE pamo_arms, pamo_features, pamo_counts, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS}"
+OTHERS = "pamo_arms, pamo_features, pamo_user_features, pamo_known, pamo_counts"
+FORGET = f"TRUNCATE {OTHERS}, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS}"
 DROP = f"""
-DROP TABLE pamo_events, pamo_arms, pamo_features, pamo_counts, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS};
+DROP TABLE pamo_events, {OTHERS}, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS};
 DROP SEQUENCE pamo_workers;
 DROP FUNCTION pamo_add(float8[], float8[]);
 DROP FUNCTION IF EXISTS pamo_add_aged(integer, float8[], float8[]);
@@ -150,10 +154,15 @@ ORDER BY n ON CONFLICT (arm) DO UPDATE
 SET name = excluded.name, active = excluded.active, features = excluded.features
 """
 ARMS = "SELECT arm, name, active, features FROM pamo_arms"
-FEATURES = "SELECT name, kind FROM pamo_features ORDER BY name"
-SET_FEATURES = """
-INSERT INTO pamo_features (name, kind) SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING
+DECLARED_IN = ("pamo_features", "pamo_user_features")
+"""Where the features are that arms, and users, may have."""
+FEATURES = "SELECT name, kind FROM {} ORDER BY name"
+SET_FEATURES = "INSERT INTO {} (name, kind) SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING"
+SET_KNOWN = """
+INSERT INTO pamo_known (user_id, features) SELECT * FROM unnest(%s::text[], %s::text[])
+ON CONFLICT (user_id) DO UPDATE SET features = excluded.features
 """
+KNOWN = "SELECT user_id, features FROM pamo_known WHERE user_id = ANY(%s)"
 ADD_AGED = """
 CREATE OR REPLACE FUNCTION pamo_add_aged(fixed integer, a float8[], b float8[]) RETURNS float8[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -187,6 +196,8 @@ FEATURES_SCHEMA = """
 CREATE INDEX IF NOT EXISTS pamo_events_declared ON pamo_events (sequence) WHERE kind = 'declared';
 ALTER TABLE pamo_arms ADD COLUMN IF NOT EXISTS features text NOT NULL DEFAULT '{}';
 CREATE TABLE IF NOT EXISTS pamo_features (name text PRIMARY KEY, kind text NOT NULL);
+CREATE TABLE IF NOT EXISTS pamo_user_features (name text PRIMARY KEY, kind text NOT NULL);
+CREATE TABLE IF NOT EXISTS pamo_known (user_id text PRIMARY KEY, features text NOT NULL);
 """
 """What stores did not have before there were features, and declarations anew."""
 FIND_USERS = f"""
@@ -221,7 +232,7 @@ class PostgresStore(SqlStore):
         self._refresh = refresh
         with self._closing_if_it_fails():
             self._link.retry(lambda: self._prepare(setup))
-        self._checker = Checker(self.setup, lambda: self.features)
+        self._checker = Checker(self.setup, self._features_of)
         self._writer = Writer(self._commit, lambda: None)
 
     # Opening
@@ -252,8 +263,19 @@ class PostgresStore(SqlStore):
         """The features that arms may have."""
         return self._features
 
+    @property
+    def user_features(self) -> Mapping[str, Feature]:
+        """The features that users may have."""
+        return self._user_features
+
+    def known_of(self, ids: Sequence[str]) -> list[Mapping[str, FeatureValue]]:
+        """Return the features of these users."""
+        found = {user: json.loads(features) for user, features in self._rows(KNOWN, (list(ids),))} if ids else {}
+        return [found.get(user, {}) for user in ids]
+
     def _connect(self, link: Link) -> None:
         self._features: Mapping[str, Feature] = {}
+        self._user_features: Mapping[str, Feature] = {}
         self.lock = threading.RLock()
         self._closed = False
         self._link = link
@@ -302,7 +324,7 @@ class PostgresStore(SqlStore):
             connection.execute(FEATURES_SCHEMA)
             self._go_by(self._declared(connection.execute(self._anew)))
             self._agree(setup, self._link.name)
-            self._features = {name: Feature(name, kind) for name, kind in connection.execute(FEATURES)}
+            self._features, self._user_features = (_declared_in(connection.execute, table) for table in DECLARED_IN)
             if not _has(connection.execute, USER_SUMS):  # the store is new, or was another version's
                 for (name,) in connection.execute(OTHER_SUMS).fetchall():
                     connection.execute(f"DROP TABLE {name}")
@@ -347,7 +369,9 @@ class PostgresStore(SqlStore):
     def _append_in(self, connection: Any, events: list[Event], changes: bool) -> list[Receipt]:
         if wanted := self._arms.unsure(events):
             self._arms.learn(connection.execute(f"{ARMS} WHERE arm = ANY(%s)", (wanted,)))
-        ledger = Ledger(self._scales, self._expires_after, self._arms.states, self._features)
+        ledger = Ledger(
+            self._scales, self._expires_after, self._arms.states, self._features, user_features=self._user_features
+        )
         ids, keys = named(events)
         if ids:
             rows = connection.execute(self._find, (ids, keys), binary=True).fetchall()
@@ -360,11 +384,15 @@ class PostgresStore(SqlStore):
                 if receipt.sequence < 0:
                     receipt.sequence = sequences[-1 - receipt.sequence]
             fold = Fold(self.setup)
+            known = [str(record.user) for record in records if isinstance(record, UserKnown)]
+            if known:
+                kept = connection.execute(KNOWN, (known,)).fetchall()
+                fold.known.update((user, json.loads(features)) for user, features in kept)
             for record in records:
                 fold.apply(record)
             self._newest = max(self._newest, fold.newest)
             self._set_arms(connection, ledger.changed)
-            self._set_features(connection, fold.features)
+            self._set_features(connection, fold)
             self._add(connection, fold)
             self._arms.committing(fold, ledger.changed)
         return receipts
@@ -387,11 +415,16 @@ class PostgresStore(SqlStore):
             rows = ((arm, state.name, state.active, to_json(dict(state.features))) for arm, state in states.items())
             connection.execute(SET_ARMS, _columns(rows))
 
-    def _set_features(self, connection: Any, declared: Mapping[str, Feature]) -> None:
-        """Keep features that were declared; other workers know of them when they start."""
-        if declared:
-            connection.execute(SET_FEATURES, _columns((one.name, one.kind) for one in declared.values()))
-            self._features = {**self._features, **declared}
+    def _set_features(self, connection: Any, fold: Fold) -> None:
+        """Keep features that were declared, of which other workers know when they start, and what users have."""
+        for table, declared in zip(DECLARED_IN, (fold.features, fold.user_features), strict=True):
+            if declared:
+                rows = ((one.name, one.kind) for one in declared.values())
+                connection.execute(SET_FEATURES.format(table), _columns(rows))
+        self._features = {**self._features, **fold.features}
+        self._user_features = {**self._user_features, **fold.user_features}
+        for page in pages(sorted(fold.known.items()), self._page):
+            connection.execute(SET_KNOWN, _columns((user, to_json(features)) for user, features in page))
 
     def _add(self, connection: Any, fold: Fold) -> None:
         """Add a fold to the sums: users, then arms, then counts, each in order."""
@@ -430,7 +463,7 @@ class PostgresStore(SqlStore):
         with self._link.transaction(alone=True) as connection:
             if not self._redact(connection.execute, event.user):
                 return nobody(event)
-            for table in (USER_SUMS, PAIR_SUMS):
+            for table in (USER_SUMS, PAIR_SUMS, "pamo_known"):
                 connection.execute(f"DELETE FROM {table} WHERE user_id = %s", (event.user,))
             return Receipt(Outcome.RECORDED, self._insert(connection, [UserErased(None, event.at)])[0])
 
@@ -493,7 +526,7 @@ class PostgresStore(SqlStore):
             connection.execute(ADD_AGED)
         connection.execute(FORGET)
         self._set_arms(connection, fold.arm_states)
-        self._set_features(connection, fold.features)
+        self._set_features(connection, fold)
         self._add(connection, fold)
 
     # Reading
@@ -638,8 +671,9 @@ class PostgresReader(SqlReader, PostgresStore):
             first = self._rows(self._ask.first)
             self.began, self._refresh = self._first(first[0] if first else None, shown(url)), math.inf
             self._go_by(self._declared(self._rows(self._anew)))
-            if _has(self._rows, "pamo_features"):
-                self._features = {name: Feature(name, kind) for name, kind in self._rows(FEATURES)}
+            self._features, self._user_features = (
+                _declared_in(self._rows, table) if _has(self._rows, table) else {} for table in DECLARED_IN
+            )
 
     @classmethod
     def of(cls, address: str, *, alone: bool) -> Reader:
@@ -676,6 +710,10 @@ class FoldingReader(FoldedStore, PostgresReader):
 def _has(ask: Callable[..., Iterable[Any]], table: str) -> bool:
     """Tell whether the database has a table of that name."""
     return next(iter(ask("SELECT to_regclass(%s) IS NOT NULL", (table,))))[0] is True
+
+
+def _declared_in(ask: Callable[..., Iterable[Any]], table: str) -> dict[str, Feature]:
+    return {name: Feature(name, kind) for name, kind in ask(FEATURES.format(table))}
 
 
 def _aged(statement: str) -> str:

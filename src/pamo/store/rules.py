@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from pamo.contract.codes import Code
 from pamo.contract.events import (
+    ARMS,
     FORMAT,
+    USERS,
     ArmAdded,
     ArmChanged,
     ArmRetired,
@@ -26,6 +28,7 @@ from pamo.contract.events import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
     refused,
     same_request,
     scores_of,
@@ -53,6 +56,8 @@ class Entry:
     """The parts of its feedback with their places in the journal, in order."""
     changed: int = 0
     """The number of the event by which the user's taste has changed with this decision."""
+    known: int = 0
+    """The number of the event with the features that came with it."""
 
     def whole(self, arm: str) -> FeedbackGiven:
         """Return what all parts say of an arm that has one; a preference is the decision's, whoever it came with."""
@@ -87,9 +92,9 @@ def check_setup(setup: Setup) -> None:
 
 
 class Checker:
-    """Checks events against the objectives, and the features that are declared by now."""
+    """Checks events against the objectives, and the features that are declared by now, by whose they are."""
 
-    def __init__(self, setup: Setup, features: Callable[[], Mapping[str, Feature]]) -> None:
+    def __init__(self, setup: Setup, features: Callable[[str], Mapping[str, Feature]]) -> None:
         self._setup = setup
         self._features = features
         self._objectives = {objective.name: objective for objective in setup.objectives}
@@ -107,27 +112,33 @@ class Checker:
             return event
         if isinstance(event, FeaturesDeclared):
             return self._check_declared(event)
-        if not isinstance(event, ArmAdded | ArmRetired | UserErased | TasteChanged | ArmChanged):
+        if not isinstance(event, ArmAdded | ArmRetired | UserErased | UserKnown | TasteChanged | ArmChanged):
             raise InputError(f"expected an event of the journal, got {event!r}")
         _check_time(event.at)
         if isinstance(event, TasteChanged):
             return self._check_taste(event)
         if isinstance(event, ArmChanged):
             return self._check_changed(event)
-        if isinstance(event, UserErased):
+        if isinstance(event, UserKnown):
+            check_text(event.decision, "a decision's id", "decision")
+            check_text(event.user, "a user", "user")
+            event = replace(event, features=checked_features(event.features, self._features(USERS)))
+        elif isinstance(event, UserErased):
             check_text(event.user, "a user", "user")
         else:
             check_text(event.arm, "an arm", "arm")
         if isinstance(event, ArmAdded):
             check_text(event.name, "an arm's name", "name")
             if event.features is not None:
-                known = checked_features(event.features, self._features())
+                known = checked_features(event.features, self._features(ARMS))
                 event = replace(event, features=known or None)
         return event if type(event.at) is float else replace(event, at=float(event.at))
 
     def _check_declared(self, event: FeaturesDeclared) -> FeaturesDeclared:
         _check_time(event.at)
-        known = self._features()
+        if event.of not in (ARMS, USERS):
+            raise InputError(f"expected features of arms or of users, got {event.of!r:.80}", "of")
+        known = self._features(event.of)
         for one in features(event.features):
             if known.get(one.name, one) != one:
                 raise InputError(
@@ -332,14 +343,15 @@ def judge_arm(event: ArmAdded | ArmRetired, state: ArmState | None) -> Receipt |
     return Receipt(Outcome.DUPLICATE) if state is not None and state.after(event) == state else None
 
 
-def judge_change(event: TasteChanged, entry: Entry | None) -> Receipt | None:
-    """Say what becomes of a change of taste, given the decision that it begins with; None: it is to be recorded."""
+def judge_change(event: TasteChanged | UserKnown, entry: Entry | None) -> Receipt | None:
+    """Say what becomes of what is found, or known, of a user with a decision, given that; None: to be recorded."""
     if entry is None or entry.decision.user != event.user:
         return refused(Code.UNKNOWN_DECISION, f"there is no decision {event.decision} for {event.user!r}")
-    return Receipt(Outcome.DUPLICATE, entry.changed) if entry.changed else None
+    place = entry.changed if isinstance(event, TasteChanged) else entry.known
+    return Receipt(Outcome.DUPLICATE, place) if place else None
 
 
-OfUser = DecisionMade | FeedbackGiven | TasteChanged
+OfUser = DecisionMade | FeedbackGiven | TasteChanged | UserKnown
 """An event that names a user."""
 
 
@@ -347,6 +359,8 @@ def redacted(event: OfUser) -> OfUser:
     """Return the event without anything of its user but what the arms learned."""
     if isinstance(event, TasteChanged):
         return replace(event, user=None, kept=())
+    if isinstance(event, UserKnown):
+        return replace(event, user=None, features={})
     if isinstance(event, DecisionMade):
         clock = None if event.clock is None else (0, *event.clock[1:])
         return replace(event, user=None, key=None, preference=None, explanation=None, clock=clock)

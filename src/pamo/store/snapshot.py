@@ -88,9 +88,11 @@ def _begin(kept: Snapshot, journal: str) -> tuple[Fold, dict[str, Any], Any, Any
         "setup": asdict(fold.setup),
         "arms": [[arm, *state[:2], dict(state.features)] for arm, state in fold.arm_states.items()],
         "features": {one.name: one.kind for one in fold.features.values()},
+        "user_features": {one.name: one.kind for one in fold.user_features.values()},
     }
     arrays: dict[str, Any] = {
         "header": _packed(header),
+        "known": _packed(fold.known),
         "arms": fold.block[: len(fold.arm_rows)].copy(),
         "stated_users": renumbered[users],
         "stated": _chosen(fold, stated[users]),
@@ -181,8 +183,8 @@ def _beside(path: Path) -> Path:
     return path.with_name(path.name + ".new")
 
 
-def _packed(header: dict[str, Any]) -> Any:
-    return np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+def _packed(values: Any) -> Any:
+    return np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
 
 
 def _write(path: Path, arrays: Iterator[tuple[str, Any]]) -> None:
@@ -245,6 +247,8 @@ def _read(file: Any, journal: str) -> Snapshot | None:
         raise ValueError("its arms are not the journal's")
     fold.restore_arms(header["arms"], arms)
     fold.features.update((name, Feature(name, kind)) for name, kind in header["features"].items())
+    fold.user_features.update((name, Feature(name, kind)) for name, kind in header["user_features"].items())
+    fold.known = json.loads(bytes(file["known"]))
     fold.user_names = Names.of(bytes(file["user_names"]), file["user_name_lengths"])
     for name in sorted(name for name in file.files if name.startswith("users_")):
         fold.user_sums.extend(file[name])
@@ -266,6 +270,10 @@ def _mended(file: Any, user: str, erased: int) -> Iterator[tuple[str, Any]]:
         array = file[name]
         if name == "header":
             array = _packed({**header, "erased": erased})
+        elif name == "known":
+            known = json.loads(bytes(array))
+            known.pop(user, None)
+            array = _packed(known)
         elif row < 0:
             pass
         elif name == "user_names":

@@ -106,7 +106,7 @@ class SqlStore(Store):
         """Record other objectives, scales or half-lives, and fold the journal by them."""
         setup = plain_setup(setup)
         self._writer.call(lambda: self._declare(setup, float(at)))
-        self._checker = Checker(self.setup, lambda: self.features)
+        self._checker = Checker(self.setup, self._features_of)
 
     @abstractmethod
     def _declare(self, setup: Setup, at: float) -> None:

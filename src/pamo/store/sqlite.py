@@ -94,7 +94,7 @@ class SqliteStore(SqliteErasing):
                     snapshots.remove(self._snapshot_path)
                 self._fold = self._restore(kept)
                 self._agree(setup, str(self.path))
-                self._checker = Checker(self.setup, lambda: self.features)
+                self._checker = Checker(self.setup, self._features_of)
                 self._empty_log()
                 self._files = {path: inode_of(path) for path in (self._file, with_ending(self._file, LOG))}
         except BaseException:

@@ -199,7 +199,10 @@ class SqliteWriting(SqliteJournal):
         return self._gone() or super()._trouble()
 
     def _append(self, events: list[Event]) -> list[Receipt]:
-        ledger = Ledger(self._fold.scales, self._expires_after, self._fold.arm_states, self._fold.features)
+        fold = self._fold
+        ledger = Ledger(
+            fold.scales, self._expires_after, fold.arm_states, fold.features, user_features=fold.user_features
+        )
         ids, keys = named(events)
         if ids:
             wanted = to_json([self._by(key) for key in keys])
@@ -258,7 +261,7 @@ class SqliteWriting(SqliteJournal):
         self.setup, self._declared = self._first_setup(), 0
         self.began = self.setup
         self._fold_again()
-        self._checker = Checker(self.setup, lambda: self.features)
+        self._checker = Checker(self.setup, self._features_of)
         return count
 
     def _declare(self, setup: Setup, at: float) -> None:
