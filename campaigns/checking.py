@@ -84,10 +84,19 @@ def sums_of(setup: Setup, bodies: list[dict[str, Any]]) -> dict[str, Floats]:
     }
 
 
-def check(store: Store, ledger: Ledger) -> Findings:
-    """Compare a store that nobody writes to with what the clients know."""
+def check(store: Store, ledger: Ledger, *, exact: bool = True) -> Findings:
+    """Compare a store that nobody writes to with what the clients know.
+
+    exact: whether every event of which nobody was told that it was recorded is of a request without an answer. A worker
+    on PostgreSQL whose connection broke tries again by itself, and finds what it has recorded already.
+    """
     findings = Findings()
-    decisions, feedbacks = _journal(store, ledger, findings)
+    decisions, parts = _journal(store, ledger, findings)
+    feedbacks = {name: next(iter(together(several).values())) for name, several in parts.items()}
+    for name, (decision, visit) in decisions.items():
+        if name in feedbacks:
+            _compare_feedback(feedbacks[name], decision, visit, findings)
+        _compare_parts(parts.get(name, []), decision, visit, findings, exact)
     for visit in ledger.visits.values():
         if visit.decision is not None and visit.decision["id"] not in decisions:
             findings.note("lost_decisions", f"{visit.key}: {visit.decision['id']}")
@@ -105,8 +114,8 @@ def check(store: Store, ledger: Ledger) -> Findings:
 
 def _journal(
     store: Store, ledger: Ledger, findings: Findings
-) -> tuple[dict[str, tuple[DecisionMade, Visit]], dict[str, FeedbackGiven]]:
-    """Read the journal, and compare its every decision and feedback with what was sent and acknowledged."""
+) -> tuple[dict[str, tuple[DecisionMade, Visit]], dict[str, list[FeedbackGiven]]]:
+    """Read the journal, and compare its every decision with what was sent and acknowledged."""
     decisions: dict[str, tuple[DecisionMade, Visit]] = {}
     parts: dict[str, list[FeedbackGiven]] = defaultdict(list)
     keys: set[str] = set()
@@ -130,11 +139,7 @@ def _journal(
             parts[event.decision].append(event)
             if event.decision not in decisions:
                 findings.note("changed", f"a feedback to {event.decision}, which was not decided before")
-    whole = {name: next(iter(together(several).values())) for name, several in parts.items()}
-    for name, feedback in whole.items():
-        if name in decisions:
-            _compare_feedback(feedback, *decisions[name], findings)
-    return decisions, whole
+    return decisions, parts
 
 
 def _compare_decision(event: DecisionMade, visit: Visit, findings: Findings) -> None:
@@ -173,6 +178,31 @@ def _compare_feedback(event: FeedbackGiven, decision: DecisionMade, visit: Visit
         None if gone else visit.user,
     ):
         findings.note("changed", f"{visit.key}: sent {sent}, and the journal holds {event}")
+
+
+def _compare_parts(
+    parts: list[FeedbackGiven], decision: DecisionMade, visit: Visit, findings: Findings, exact: bool
+) -> None:
+    """Compare the parts of a feedback with what was answered, one by one.
+
+    What was acknowledged was in the journal by then: it is in a part that somebody had sent before. If it was lost, and
+    came again with what was sent later, it shows in that: such a part says more than anything that was sent before.
+    """
+    if not parts and visit.acknowledged:  # which is told of the whole
+        return
+    known = set((decision.given or {}).get(decision.arms[0], ()))  # is recorded with the first part
+    said = [scores_of(part).keys() | ({"preference"} if part.preference is not None else set()) for part in parts]
+    for delivery in visit.deliveries:
+        if delivery.done is None:
+            continue
+        before = [one.names | known for one in visit.deliveries if one.begun < delivery.done]
+        for name in delivery.names - ({"preference"} if visit.erasing and decision.user is None else set()):
+            if not any(name in names and any(names <= sent for sent in before) for names in said):
+                findings.note("lost_feedbacks", f"{visit.key}: {name}, of {delivery}, in {parts}")
+                break
+    recorded = sum(one.status == "recorded" for one in visit.deliveries)
+    if len(parts) < recorded or (exact and len(parts) > recorded + visit.unanswered):
+        findings.note("changed", f"{visit.key}: {recorded} parts answered as recorded, and the journal holds {parts}")
 
 
 def _compare(

@@ -80,21 +80,23 @@ def apart(function: Callable[..., Any]) -> Any:
     return _cached(numba.njit(pipeline_class=_Apart, forceinline=True, **OPTIONS)(function))
 
 
-def around(function: Callable[..., Any], kernel: Any) -> Any:
-    """Compile `function`, a closure over `kernel`, so that the next process finds it in the cache.
+def around(function: Callable[..., Any], *kernels: Any) -> Any:
+    """Compile `function`, a closure over the kernels, so that the next process finds it in the cache.
 
     Numba looks a closure up by its pickled variables, which differ from process to process. We look it up by where the
-    kernel comes from and by that file's stamp. A kernel that is a closure itself is compiled anew: what it closes over
+    kernels come from and by these files' stamps. One that is a closure itself is compiled anew: what it closes over
     cannot be told.
     """
     compiled = numba.njit(pipeline_class=_Apart, **OPTIONS)(function)
-    stamp = getattr(getattr(getattr(kernel, "_cache", None), "_cache_file", None), "_source_stamp", None)
-    if stamp is None or kernel.py_func.__closure__ is not None:
-        return compiled
+    places = []
+    for kernel in kernels:
+        stamp = getattr(getattr(getattr(kernel, "_cache", None), "_cache_file", None), "_source_stamp", None)
+        if stamp is None or kernel.py_func.__closure__ is not None:
+            return compiled
+        code = kernel.py_func.__code__
+        places.append((code.co_filename, kernel.py_func.__qualname__, code.co_firstlineno, stamp))
     compiled = _cached(compiled)
-    code = kernel.py_func.__code__
-    place = (code.co_filename, kernel.py_func.__qualname__, code.co_firstlineno, stamp)
-    digest = hashlib.sha256(repr(place).encode() + function.__code__.co_code).hexdigest()
+    digest = hashlib.sha256(repr(places).encode() + function.__code__.co_code).hexdigest()
     compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
     return compiled
 

@@ -34,7 +34,7 @@ def visits(seed: int, count: int, first: int = 0, *, clocks: bool = False) -> li
         rounds[user] += 1
         pulls[arm] += 1
         clock = (rounds[user], pulls[arm]) if clocks else None
-        events.append(DecisionMade(f"d{number}", user, (arm,), 1.0, "p", at, clock=clock))
+        events.append(DecisionMade(f"d{number}", user, (arm,), 1.0, "p", at, rounds=clock))
         scores = {"taste": draws.uniform(1, 5), "price": draws.uniform(0, 500), "service": draws.random()}
         overall = draws.uniform(0, 10)
         if number % 3:
@@ -60,11 +60,11 @@ def witness(store: Store, lives: Any) -> tuple[ArmStatistics, UserStatistics]:
                 known["overall"] = event.overall
     newest, last = max(first.at for first, _ in rounds.values()), dict[str, int]()
     for first, _ in rounds.values():
-        _, own, pulls = first.since or (0.0, 0, 0)
+        _, own, pulls = first.age or (0.0, 0, 0)
         for name, count in ((str(first.user), own), (str(first.arm), pulls)):
             last[name] = max(last.get(name, 0), count)
     for first, known in rounds.values():
-        _, own, pulls = first.since or (0.0, 0, 0)
+        _, own, pulls = first.age or (0.0, 0, 0)
         user, arm = str(first.user), str(first.arm)
         declared = (*store.setup.objectives, store.setup.overall)
         *scores, overall = [one.normalised(known[one.name]) if one.name in known else np.nan for one in declared]

@@ -278,7 +278,11 @@ class UsersFound:
 
 @dataclass(slots=True, frozen=True)
 class Arm:
-    """An arm: its id, its name for display, whether it is offered, how many complete feedbacks it has, its features."""
+    """An arm: its id, its name for display, whether it is offered, and its features.
+
+    pulls: how many feedbacks it has, the incomplete ones too; where it was found to have changed, as many as told of
+    the objective that most is known of.
+    """
 
     id: str
     name: str

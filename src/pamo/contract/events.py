@@ -86,8 +86,9 @@ class DecisionMade:
 
     offer: the arms to choose from, None for all that were active. k: how many were asked for. preference: the user's
     weights where they were known. key: makes the request repeatable. user: None once the user was erased. given: raw
-    scores by arm and objective that were known beforehand. clock: where a half-life is in rounds, how many the user has
-    had since that was declared, and how many pulls each of the arms.
+    scores by arm and objective that were known beforehand. since: the journal's time, which the store fills in where
+    the clock was far behind that. rounds: where a half-life is in rounds, how many the user has had since that was
+    declared, and how many pulls each of the arms.
     """
 
     id: str
@@ -102,7 +103,8 @@ class DecisionMade:
     key: str | None = None
     explanation: Mapping[str, Any] | None = None
     given: Mapping[str, Mapping[str, float]] | None = None
-    clock: tuple[int, ...] | None = None
+    since: float | None = None
+    rounds: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -114,8 +116,10 @@ class FeedbackGiven:
 
     The store fills in the rest when it records the event, so that the journal can be folded event by event: arm and
     user; before, what earlier parts have said of the arm, by objective and as "overall", None where there are none;
-    part, the how many-th feedback to the decision it is; since, where that may matter, how old its round is: when its
-    first part came, and the decision's clock of the user and of the arm. What was given already is left out.
+    part, the how many-th feedback to the decision it is; user_changed and arm_changed, whether the user's taste, or the
+    arm, was found to have changed since those parts, so that nothing of them is left to be completed; age, where that
+    may matter, how old its round is: when its first part came, and the decision's rounds of user and arm. What was
+    given already is left out of the event itself.
     """
 
     decision: str
@@ -127,7 +131,9 @@ class FeedbackGiven:
     user: str | None = None
     before: Mapping[str, float] | None = None
     part: int = 1
-    since: tuple[float, int, int] | None = None
+    user_changed: bool = False
+    arm_changed: bool = False
+    age: tuple[float, int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -156,13 +162,15 @@ class TasteChanged:
     """A user was found to care about other things than before: what was learned of the user until then counts no more.
 
     decision: the first that is counted to the new taste. kept: what is known since, the arm, the raw scores and the
-    overall score of each round. user: None once the user was erased, and kept is then empty.
+    overall score of each round. user: None once the user was erased, and kept is then empty. place: the decision's
+    number in the journal, which the store fills in.
     """
 
     decision: str
     user: str | None
     at: float
     kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
+    place: int = 0
 
 
 @dataclass(slots=True)
@@ -274,9 +282,7 @@ def with_scores(event: FeedbackGiven, scores: Mapping[str, float]) -> FeedbackGi
     """Return a feedback like this one that gives these scores, and is the only one."""
     rewards = {name: value for name, value in scores.items() if name != OVERALL}
     overall, preference = scores.get(OVERALL), event.preference
-    return FeedbackGiven(
-        event.decision, rewards, event.at, overall, preference, event.arm, event.user, since=event.since
-    )
+    return FeedbackGiven(event.decision, rewards, event.at, overall, preference, event.arm, event.user, age=event.age)
 
 
 def together(parts: Iterable[FeedbackGiven]) -> dict[str, FeedbackGiven]:

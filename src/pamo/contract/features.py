@@ -17,6 +17,9 @@ KINDS = (NUMBER, YES_OR_NO, WORD)
 MOST_WORDS = 50
 """The most words of a feature that count: the rest, the rarest of them, are as if they were missing."""
 
+MOST_FEATURES, MOST_COLUMNS = 100, 100
+"""The most features that arms may have, and the most numbers, answers and words of them that count, all together."""
+
 FeatureValue = bool | float | str
 
 

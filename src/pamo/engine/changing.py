@@ -41,6 +41,8 @@ THRESHOLD, CAP = 7.0, 3.0
 BLOCK, FEWEST_PULLS, PRIOR_PULLS = 8.0, 3.0, 10.0
 """Pulls between two states of an arm that are kept to compare with, pulls from which on recent scores are tested, and
 how many pulls' worth the variance that arms have in common counts for one of them."""
+AT_ONCE = 20
+"""Users who are tested in one go, while somebody waits for a decision; the others have their turn with the next."""
 SCAN = 64
 """Decisions between two looks at the arms: with thousands of them as many as an eighth of the arms."""
 
@@ -108,7 +110,7 @@ class Watch:
         # Who forgets by a half-life is not watched: sums that fade tell nothing of what was added to them.
         lives = store.setup.half_life or HalfLives()
         self._watches_users, self._watches_arms = lives.users is None, lives.arms is None
-        self._suspects: set[str] = set()
+        self._suspects: dict[str, None] = {}
         self._turns = 0
         self._states: tuple[Floats, Floats] | None = None
         self._changed: list[ArmChanged] = []
@@ -120,7 +122,7 @@ class Watch:
     def suspect(self, user: str) -> None:
         """Have a user tested whose overall scores were not as foretold, as `pamo.engine.kernels.watch` saw."""
         if self._watches_users:
-            self._suspects.add(user)
+            self._suspects[user] = None
             self.due = True
 
     def look(self, table: Arms) -> None:
@@ -156,11 +158,13 @@ class Watch:
 
     def found(self) -> list[Event]:
         """Return what has changed, as it is to be recorded."""
-        suspects, self._suspects = self._suspects, set()
+        suspects, self._suspects = list(self._suspects), {}
         changed, self._changed = self._changed, []
         self.due = False
+        for user in suspects[AT_ONCE:]:
+            self.suspect(user)
         events: list[Event] = [*changed]
-        for user in sorted(suspects):
+        for user in suspects[:AT_ONCE]:
             event = self._test(user)
             if event is not None:
                 events.append(event)

@@ -335,7 +335,7 @@ class Decider:
     ) -> DecisionMade:
         decision, now = new_id(), self._clock()
         self.under_way.begin(decision, chosen[0], now)
-        clock = tuple(count + 1 for count in self._store.clock(user, chosen)) if self._by_rounds else None
+        rounds = tuple(count + 1 for count in self._store.clock(user, chosen)) if self._by_rounds else None
         return DecisionMade(
             decision,
             user,
@@ -349,7 +349,7 @@ class Decider:
             key,
             details(row, chosen[0], ids, self.names, named=self._renamed),
             given,
-            clock,
+            rounds=rounds,
         )
 
     def _forget(self, decisions: int) -> None:

@@ -291,7 +291,7 @@ class Engine:
         """Return all arms, the retired ones among them."""
         with self.store.lock:
             table = self.store.arms()
-            pulls = table.statistics.pulls.tolist()
+            pulls = table.statistics.all_pulls.tolist()
         rows = zip(table.ids, table.names, table.active.tolist(), pulls, table.features, strict=True)
         return [Arm(arm, name, active, int(count), dict(known)) for arm, name, active, count, known in rows]
 
@@ -302,7 +302,7 @@ class Engine:
             row = table.rows.get(arm)
             if row is None:
                 return None
-            pulls, known = int(table.statistics.pulls[row]), dict(table.features[row])
+            pulls, known = int(table.statistics.all_pulls[row]), dict(table.features[row])
             return Arm(arm, table.names[row], bool(table.active[row]), pulls, known)
 
     def front(self) -> list[FrontArm]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.contract.features import MOST_WORDS, NUMBER, WORD, Feature
+from pamo.contract.features import MOST_COLUMNS, MOST_WORDS, NUMBER, WORD, Feature
 from pamo.priors import prepared
 
 
@@ -23,17 +23,28 @@ def table_of(arms: Sequence[Mapping[str, Any]], declared: Mapping[str, Feature])
     """
     names: list[str] = []
     columns: list[Any] = []
+    by_name = {name: [arm.get(name) for arm in arms] for name in declared}
+    words = _words({name: by_name[name] for name, feature in declared.items() if feature.kind == WORD}, len(declared))
     for name, feature in declared.items():
-        values = [arm.get(name) for arm in arms]
+        values = by_name[name]
         if feature.kind == WORD:
-            words = Counter(value for value in values if value is not None)
-            common = sorted(word for word, _ in words.most_common(MOST_WORDS))
+            common = sorted(words[name])
             names += [f"{name}: {word}" for word in common]
             columns += [[np.nan if value is None else float(value == word) for value in values] for word in common]
         elif any(value is not None for value in values):
             names.append(name)
             columns.append([np.nan if value is None else float(value) for value in values])
     return names, np.array(columns, dtype=float).reshape(len(columns), len(arms)).T
+
+
+def _words(values: Mapping[str, Sequence[Any]], declared: int) -> dict[str, list[str]]:
+    """Return the words of each feature that count: the most common ones, as many of all together as there is room."""
+    counts = {name: Counter(value for value in each if value is not None) for name, each in values.items()}
+    common = [(-count, name, word) for name in counts for word, count in counts[name].most_common(MOST_WORDS)]
+    found: dict[str, list[str]] = {name: [] for name in counts}
+    for _, name, word in sorted(common)[: max(MOST_COLUMNS - (declared - len(counts)), 0)]:
+        found[name].append(word)
+    return found
 
 
 def row_of(known: Mapping[str, Any], columns: Sequence[str], declared: Mapping[str, Feature]) -> Floats:

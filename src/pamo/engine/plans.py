@@ -53,6 +53,8 @@ class ReadyPolicy:
         check_kernel(policy)
         if policy.per_user:
             raise InputError(f"{policy.id} reads each user's own pulls of each arm, which no store keeps: use another")
+        if policy.remember is not None:
+            raise InputError(f"{policy.id} keeps rows of its own, which no store does: use another")
         self.policy = policy
         self.label = f"{policy.label}@{__version__}"
         self.estimate = policy.estimate(objectives)

@@ -45,6 +45,7 @@ from pamo.contract.features import Feature, FeatureValue
 from pamo.contract.objectives import Objective
 from pamo.errors import InputError, StoreError
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
+from pamo.store.ages import Ages
 
 if TYPE_CHECKING:
     from pamo.store.rules import Checker
@@ -130,7 +131,7 @@ class Store(ABC):
     began: Setup
     """The same as the journal began."""
     _checker: Checker
-    _expires_after: float = EXPIRES_AFTER
+    _ages = Ages(EXPIRES_AFTER)
     remote = False
     """Whether reading sums may wait for a network."""
     lock: threading.RLock
@@ -149,7 +150,7 @@ class Store(ABC):
     @classmethod
     def adopting(cls, address: str) -> Self:
         """Open the store at an address, and go on with what is left of a journal that is damaged."""
-        raise InputError("only SQLite's journal has checksums of pamo's: there is no damage to adopt here")
+        raise InputError("a store in memory has no damage to adopt")
 
     @abstractmethod
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
@@ -192,6 +193,10 @@ class Store(ABC):
         for sequence, event in self.events(after):
             yield sequence, event, ""
 
+    def unsealed(self) -> int:
+        """Return how many events are from before there were checksums."""
+        return 0
+
     @abstractmethod
     def tail(self, count: int) -> list[Event]:
         """Return the last so many events of the journal, in order; one that is damaged may be left out."""
@@ -218,7 +223,7 @@ class Store(ABC):
 
     def awaits(self, decision: DecisionMade, now: float) -> bool:
         """Tell whether a decision still takes feedback."""
-        return now <= decision.at + self._expires_after
+        return not self._ages.expired(decision, now)
 
     @abstractmethod
     def arms(self) -> Arms:

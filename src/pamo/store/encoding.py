@@ -64,7 +64,8 @@ class _Decision(msgspec.Struct, omit_defaults=True):
     preference: Mapping[str, float] | None = None
     explanation: dict[str, Any] | None = None
     given: Mapping[str, Mapping[str, float]] | None = None
-    clock: tuple[int, ...] | None = None
+    since: float | None = None
+    rounds: tuple[int, ...] | None = None
 
 
 class _Feedback(msgspec.Struct, omit_defaults=True):
@@ -74,12 +75,15 @@ class _Feedback(msgspec.Struct, omit_defaults=True):
     preference: Mapping[str, float] | None = None
     arm: str | None = None
     before: Mapping[str, float] | None = None
-    since: tuple[float, int, int] | None = None
+    user_changed: bool = False
+    arm_changed: bool = False
+    age: tuple[float, int, int] | None = None
 
 
 class _Changed(msgspec.Struct, omit_defaults=True):
     at: float
     kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
+    place: int = 0
 
 
 class _Known(msgspec.Struct):
@@ -108,7 +112,15 @@ def encode(event: Event) -> Row:
     """Return the event as a row."""
     if type(event) is FeedbackGiven:
         feedback = _Feedback(
-            event.rewards, event.at, event.overall, event.preference, event.arm, event.before, event.since
+            event.rewards,
+            event.at,
+            event.overall,
+            event.preference,
+            event.arm,
+            event.before,
+            event.user_changed,
+            event.arm_changed,
+            event.age,
         )
         kind = FEEDBACK if event.part == 1 else f"{FEEDBACK} {event.part}"
         return Row(kind, event.decision, event.user, None, _encode(feedback).decode())
@@ -123,11 +135,13 @@ def encode(event: Event) -> Row:
             event.preference,
             None if event.explanation is None else dict(event.explanation),
             event.given,
-            event.clock,
+            event.since,
+            event.rounds,
         )
         return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
     if isinstance(event, TasteChanged):
-        return Row(TASTE_CHANGED, event.decision, event.user, None, _encode(_Changed(event.at, event.kept)).decode())
+        changed = _Changed(event.at, event.kept, event.place)
+        return Row(TASTE_CHANGED, event.decision, event.user, None, _encode(changed).decode())
     if isinstance(event, UserKnown):
         return Row(USER_KNOWN, event.decision, event.user, None, _encode(_Known(event.at, event.features)).decode())
     return Row(_KINDS[type(event)], None, None, None, _encode(event).decode())
@@ -137,12 +151,14 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
     """Return the event that a row holds."""
     try:
         if kind.startswith(FEEDBACK):
-            *first, before, since = astuple(_decode_feedback(body))
+            *first, before, user_changed, arm_changed, age = astuple(_decode_feedback(body))
             part = 1 if kind == FEEDBACK else int(kind.removeprefix(f"{FEEDBACK} "))
-            return FeedbackGiven(decision or "", *first, user, before, part, since)  # type: ignore[call-arg]
+            changed = user_changed, arm_changed
+            return FeedbackGiven(decision or "", *first, user, before, part, *changed, age)  # type: ignore[call-arg]
         if kind == DECISION:
-            *first, explanation, given, clock = astuple(_decode_decision(body))
-            return DecisionMade(decision or "", user, *first, key, explanation, given, clock)  # type: ignore[call-arg]
+            *first, explanation, given, since, rounds = astuple(_decode_decision(body))
+            kept = key, explanation, given, since, rounds
+            return DecisionMade(decision or "", user, *first, *kept)  # type: ignore[call-arg]
         if kind == TASTE_CHANGED:
             return TasteChanged(decision or "", user, *astuple(_decode_changed(body)))
         if kind == USER_KNOWN:

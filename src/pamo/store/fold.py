@@ -326,6 +326,10 @@ class Fold:
         """For each user's row the row of the preferences stated, −1 where there is none."""
         self.stated_sums = Rows(stated_width(self.objectives) + forgets)
         self.pairs = PairRows(pair_width(self.objectives) + forgets)
+        self.taste_changes: dict[int, tuple[int, int]] = {}
+        """By a user's row, the number of the last event for a change of taste, and of the first decision since."""
+        self.arm_changes: dict[int, int] = {}
+        """By an arm's row, the number of the last event for its change."""
         self._held: dict[int, Floats] | None = None
         self._nobody = np.zeros((0, self.user_sums.width))
         self._no_sums = np.zeros((1, user_width(self.objectives)))
@@ -353,9 +357,9 @@ class Fold:
         elif isinstance(event, UserErased) and event.user is not None:
             self.erase(event.user)
         elif isinstance(event, TasteChanged):
-            self._change_taste(event)
+            self._change_taste(event, sequence)
         elif isinstance(event, ArmChanged):
-            self._change_arm(event)
+            self._change_arm(event, sequence)
         elif isinstance(event, Declared) and sequence > self.declared:
             raise RedeclaredError(event.setup, sequence)
         self.sequence = max(self.sequence, sequence)
@@ -371,6 +375,15 @@ class Fold:
         self.user_sums.chunks[row // CHUNK][row % CHUNK] = 0.0
         self.stated_rows[row] = ABSENT
         self.pairs.drop_user(row)
+        self.taste_changes.pop(row, None)
+
+    def taste_changed(self, user: str) -> tuple[int, int]:
+        """Return when a user's taste was last found to have changed, as `rules.Changes` says."""
+        return self.taste_changes.get(self.user_names.find(user), (0, 0)) if self.taste_changes else (0, 0)
+
+    def arm_changed(self, arm: str) -> int:
+        """Return the same of an arm."""
+        return self.arm_changes.get(self.arm_rows.get(arm, ABSENT), 0)
 
     def arms(self) -> Arms:
         """Return the arms with a view of their sums."""
@@ -455,7 +468,7 @@ class Fold:
 
         Rounds from before a half-life in rounds was declared are as old as that moment.
         """
-        at, rounds, pulls = event.since or (event.at, 0, 0)
+        at, rounds, pulls = event.age or (event.at, 0, 0)
         self.newest, lives = max(self.newest, at), self._lives
         return (
             -1.0 if lives.arms is None else lives.arms.age(at, pulls),
@@ -479,6 +492,8 @@ class Fold:
         if event.before is None:
             values = self.scales.values(event)
             self._add(values, 1.0, arm, user, ages)
+        elif event.user_changed or event.arm_changed:
+            values = self._complete(event, event.before, arm, user, ages)
         else:  # all parts so far take the place of those before this one
             self._add(self.scales.values(with_scores(event, event.before)), -1.0, arm, user, ages)
             values = self.scales.values(with_scores(event, {**event.before, **scores_of(event)}))
@@ -491,11 +506,31 @@ class Fold:
         if ages[0] >= 0.0:
             self._read_arms(arm)
 
+    def _complete(
+        self, event: FeedbackGiven, before: Mapping[str, float], arm: int, user: int, ages: tuple[float, float]
+    ) -> Floats:
+        """Add a part to what has changed since the parts before: where those are gone, they cannot be taken back."""
+        now = {**before, **scores_of(event)}
+        # Only what is new is said of an arm that has changed as it is now.
+        told = [(scores_of(event), 1.0)] if event.arm_changed else [(before, -1.0), (now, 1.0)]
+        for scores, weight in told:
+            values = self.scales.values(with_scores(event, scores))
+            _observe_aged(values, weight, self.block, arm, ages[0], self._nobody, ABSENT, ages[1])
+        if user >= 0 and not event.user_changed:
+            self._hold_row(user)
+            chunk, place = self.user_sums.chunks[user >> 16], user & 0xFFFF
+            for scores, weight in ((before, -1.0), (now, 1.0)):  # the row of the pair went when the arm changed
+                _observe_user(self.scales.values(with_scores(event, scores)), weight, chunk, place, ages[1])
+        return self.scales.values(with_scores(event, now))
+
     def observe_many(self, arms: Sequence[str], users: Sequence[str | None], scores: Floats) -> None:
         """Add feedbacks in order, each with all its scores as they came, the overall score last, and nothing else."""
         self.feedbacks += len(arms)
         values, known = self.scales.normalised(scores), self.arm_rows
-        places = np.fromiter((known[arm] if arm in known else self._arm_row(arm) for arm in arms), np.int64, len(arms))
+        for arm in dict.fromkeys(arms):
+            if arm not in known:
+                self._arm_row(arm)
+        places = np.array([known[arm] for arm in arms], dtype=np.int64)
         rows = self._rows_of(users)
         observe_arms(self.block, places, values)
         nothing = np.full((len(rows), self.objectives), np.nan)
@@ -506,13 +541,12 @@ class Fold:
 
     def _rows_of(self, users: Sequence[str | None]) -> Ints:
         """Return the rows of users, who get one where they have none; nobody has row −1."""
-        names = ["" if user is None else user for user in users]
+        names: Any = ["" if user is None else user for user in users] if None in users else users
         rows = self.user_names.find_many(names)
-        if new := dict.fromkeys(user for user, row in zip(users, rows.tolist(), strict=True) if row < 0 and user):
+        if new := dict.fromkeys(names[place] for place in np.flatnonzero(rows < 0).tolist() if names[place]):
             self.user_names.add_many(list(new))
             self._give_rows(len(new))
             rows = self.user_names.find_many(names)
-        rows[[user is None for user in users]] = ABSENT
         return rows
 
     def _give_rows(self, count: int) -> None:
@@ -550,7 +584,7 @@ class Fold:
         else:
             read_aged(self._read[arm], self.block[arm], now, 0)
 
-    def _change_taste(self, event: TasteChanged) -> None:
+    def _change_taste(self, event: TasteChanged, sequence: int) -> None:
         """Put the rounds that are kept in the place of all that was learned of a user; the number of rounds stays."""
         user = ABSENT if event.user is None else self.user_names.find(event.user)
         if user == ABSENT:
@@ -567,16 +601,17 @@ class Fold:
                 line = self.pairs.add(user, self._arm_row(arm))
                 _observe_pair(values, 1.0, self.pairs.lines, line, age)
         chunk[place, ROUNDS] = rounds
+        self.taste_changes[user] = sequence, event.place
 
-    def _change_arm(self, event: ArmChanged) -> None:
+    def _change_arm(self, event: ArmChanged, sequence: int) -> None:
         """Put what is kept of some objectives in the place of what was learned; foretold scores are taken back.
 
-        Moments of whole rewards mix what was with what is, so that they begin anew.
+        Moments of whole rewards mix what was with what is, so that they begin anew. Pulls are as many as told of the
+        objective that most is known of.
         """
         row, objectives = self._arm_row(event.arm), self.objectives
         sums, counts, pulls = self.block[row], counts_at(objectives), pulls_at(objectives)
         sums[:counts] = 0.0
-        sums[pulls] = 0.0
         age, _ = self._ages(FeedbackGiven("", {}, event.at))
         weight = _grow_old(sums, age)
         for name, kept in event.kept.items():
@@ -584,8 +619,9 @@ class Fold:
                 place = counts + self.scales.names.index(name)
                 sums[place : place + 2 * objectives + 1 : objectives] = self.scales.sums(name, *kept)
                 sums[place : place + 2 * objectives + 1 : objectives] *= weight
-                sums[pulls] = max(sums[pulls], weight * kept[0])
+        sums[pulls] = sums[counts : counts + objectives].max()
         self.pairs.drop_arm(row)
+        self.arm_changes[row] = sequence
         if age >= 0.0:
             self._read_arms(row)
 

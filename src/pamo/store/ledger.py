@@ -6,9 +6,11 @@ The memory store's ledger knows every decision. The others fill one for each bat
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pamo.contract.codes import Code
 from pamo.contract.events import ARMS, refused
+from pamo.store.ages import Ages
 from pamo.store.base import (
     ArmAdded,
     ArmChanged,
@@ -25,7 +27,7 @@ from pamo.store.base import (
     UserErased,
     UserKnown,
 )
-from pamo.store.rules import Entry, judge_arm, judge_change, judge_decision, judge_feedback
+from pamo.store.rules import Changes, Entry, judge_arm, judge_change, judge_decision, judge_feedback
 from pamo.store.scales import Scales
 
 
@@ -33,15 +35,16 @@ class Ledger:
     """Decisions by id and by key, and the arms' states.
 
     arms: as the journal has them; they may be many, and are not copied. features, user_features: those that are
-    declared. changed: where changes to arms go.
+    declared. changes: when tastes and arms were found to have changed. changed: where changes to arms go.
     """
 
     def __init__(
         self,
         scales: Scales,
-        expires_after: float,
+        ages: Ages,
         arms: Mapping[str, ArmState],
         features: Mapping[str, Feature],
+        changes: Changes,
         changed: dict[str, ArmState] | None = None,
         user_features: Mapping[str, Feature] | None = None,
     ) -> None:
@@ -52,7 +55,8 @@ class Ledger:
         self._new: set[tuple[str, str]] = set()
         self.changed: dict[str, ArmState] = {} if changed is None else changed
         self.scales = scales
-        self._expires_after = expires_after
+        self._ages = ages
+        self.changes = changes
 
     def fill(self, events: Iterable[tuple[int, Event]]) -> None:
         """Put in decisions and feedbacks that the journal holds already, in any order."""
@@ -92,7 +96,7 @@ class Ledger:
         """Judge an event; return its receipt and, if it is to be recorded under that sequence number, what to write."""
         if type(event) is FeedbackGiven:
             entry = self.entries.get(event.decision)
-            judged = judge_feedback(event, entry, self._expires_after)
+            judged = judge_feedback(event, entry, self._ages, self.changes)
             if type(judged) is FeedbackGiven:
                 assert entry is not None  # otherwise it was judged unknown
                 entry.parts = (*entry.parts, (sequence, judged))
@@ -109,6 +113,8 @@ class Ledger:
             receipt = judge_decision(event, self.entries.get(event.id), same_key, arms)
             if receipt is not None:
                 return receipt, None
+            if (since := self._ages.since(event.at)) is not None:
+                event = replace(event, since=since)
             entry = self.entries[event.id] = Entry(event, sequence)
             if event.key is not None:
                 self.keys[event.key] = entry
@@ -128,11 +134,11 @@ class Ledger:
             receipt = judge_change(event, entry)
             if receipt is not None or entry is None:
                 return receipt or Receipt(Outcome.UNKNOWN), None
-            if isinstance(event, TasteChanged):
-                entry.changed = sequence
-            else:
+            if isinstance(event, UserKnown):
                 entry.known = sequence
-            return Receipt(Outcome.RECORDED, sequence), event
+                return Receipt(Outcome.RECORDED, sequence), event
+            entry.changed = sequence
+            return Receipt(Outcome.RECORDED, sequence), replace(event, place=entry.sequence)
         if isinstance(event, ArmChanged):
             if event.arm not in self:
                 return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}"), None

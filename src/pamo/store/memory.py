@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Self
 
 from pamo.errors import InputError, StoreError
+from pamo.store.ages import Ages
 from pamo.store.base import (
     CLOSED,
     EXPIRES_AFTER,
@@ -52,7 +53,7 @@ class MemoryStore(FoldedStore):
         self.setup = self.began = plain_setup(setup)
         self.lock = threading.RLock()
         self._checker = Checker(self.setup, self._features_of)
-        self._expires_after = expires_after
+        self._ages = Ages(expires_after)
         self._closed = False
         self._start()
         self._record(self.setup)
@@ -70,7 +71,7 @@ class MemoryStore(FoldedStore):
         self._fold = Fold(self.setup)
         arms: dict[str, ArmState] = {}
         self._ledger = Ledger(
-            self._fold.scales, self._expires_after, arms, self._fold.features, arms, self._fold.user_features
+            self._fold.scales, self._ages, arms, self._fold.features, self._fold, arms, self._fold.user_features
         )
 
     def _record(self, event: Event) -> None:
@@ -82,12 +83,14 @@ class MemoryStore(FoldedStore):
     def append(self, event: Event) -> Receipt:
         """Record one event."""
         event = self._checker.check(event)
+        self._ages.look()
         with self.lock:
             return self._take(event)
 
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
         """Record events; the receipts are there at once."""
         checked = [self._checker.check(event) for event in events]
+        self._ages.look()
         done: Future[list[Receipt]] = Future()
         with self.lock:
             done.set_result([self._take(event) for event in checked])
@@ -169,7 +172,7 @@ class MemoryStore(FoldedStore):
                 fold.apply(event, sequence)
             self._fold = fold
             self._ledger.features, self._ledger.user_features = fold.features, fold.user_features
-            self._ledger.scales = fold.scales
+            self._ledger.scales, self._ledger.changes = fold.scales, fold
 
     def declare(self, setup: Setup, at: float) -> None:
         """Fold the journal by these objectives from now on."""
@@ -194,6 +197,7 @@ class MemoryStore(FoldedStore):
             self._checker = Checker(self.setup, self._features_of)
             self.rebuild()
             self._ledger.fill(self.events())
+            self._ages.note(self._journal)
             self._ledger.changed.update(self._fold.arm_states)
             return len(self._journal)
 

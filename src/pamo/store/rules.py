@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pamo.contract.codes import Code
 from pamo.contract.events import (
@@ -35,13 +35,17 @@ from pamo.contract.events import (
     together,
     with_scores,
 )
-from pamo.contract.features import Feature, checked_features, features, written
+from pamo.contract.features import MOST_FEATURES, Feature, checked_features, features, written
 from pamo.contract.limits import LARGEST, check_preference, check_score, check_text, is_number
 from pamo.contract.requests import given_scores
 from pamo.errors import InputError
 
 if TYPE_CHECKING:
+    from pamo.store.ages import Ages
     from pamo.store.base import ArmState
+
+MOST_PARTS = 1000
+"""Feedbacks that one decision takes: with each that comes all before it are read."""
 
 NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
 
@@ -63,7 +67,7 @@ class Entry:
         """Return what all parts say of an arm that has one; a preference is the decision's, whoever it came with."""
         if len(self.parts) == 1:
             return self.parts[0][1]
-        told = together(part for _, part in self.parts)[arm]
+        told = together(part for _, part in self.parts if part.arm == arm)[arm]
         stated = self.stated()
         return told if told.preference == stated else replace(told, preference=stated)
 
@@ -146,6 +150,8 @@ class Checker:
                     f"{written(one)!r}: give it another name",
                     "features",
                 )
+        if len(known.keys() | {one.name for one in event.features}) > MOST_FEATURES:
+            raise InputError(f"expected at most {MOST_FEATURES} features in all: arms are compared by each", "features")
         return replace(event, features=tuple(event.features), at=float(event.at))
 
     def _check_decision(self, event: DecisionMade) -> DecisionMade:
@@ -246,7 +252,7 @@ def judge_decision(
     if same_id is not None:
         first = same_id.decision
         # An explanation comes back from a journal otherwise than it went in: infinities and tuples are not JSON's.
-        if replace(first, at=event.at, explanation=event.explanation) == event:
+        if replace(first, at=event.at, explanation=event.explanation, since=event.since) == event:
             return Receipt(Outcome.DUPLICATE, same_id.sequence, decision=first)
         return refused(Code.DECISION_CONFLICT, f"another decision was recorded as {event.id}, and it stays as it was")
     if same_key is not None:
@@ -262,7 +268,17 @@ def judge_decision(
     return None
 
 
-def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: float) -> Receipt | FeedbackGiven:
+class Changes(Protocol):
+    """Knows when tastes and arms were last found to have changed, by the numbers of those events; 0 is never."""
+
+    def taste_changed(self, user: str) -> tuple[int, int]:
+        """Return the number of the event for a user, and that of the first decision that counts to the new taste."""
+
+    def arm_changed(self, arm: str) -> int:
+        """Return the number of the event for an arm."""
+
+
+def judge_feedback(event: FeedbackGiven, entry: Entry | None, ages: Ages, changes: Changes) -> Receipt | FeedbackGiven:
     """Say what becomes of a feedback, given its decision: its receipt, or the event as it is to be recorded."""
     if entry is None:
         return refused(
@@ -301,10 +317,15 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: flo
             preference = None
     if mine and not rewards and overall is None and preference is None:
         return Receipt(Outcome.DUPLICATE, mine[-1])
-    if event.at > decision.at + expires_after:
+    if len(entry.parts) >= MOST_PARTS:
+        return refused(
+            Code.FEEDBACK_CONFLICT,
+            f"decision {event.decision} has {MOST_PARTS} feedbacks, and takes no more: give several scores at a time",
+        )
+    if ages.expired(decision, event.at):
         return refused(
             Code.EXPIRED_DECISION,
-            f"decision {event.decision} took feedback for {expires_after:g} s only: nothing was learned",
+            f"decision {event.decision} took feedback for {ages.expires_after:g} s only: nothing was learned",
         )
     return FeedbackGiven(
         event.decision,
@@ -316,15 +337,29 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: flo
         decision.user,
         before,
         len(entry.parts) + 1,
-        _since(event, entry, arm) if mine or decision.clock is not None else None,
+        *(_changed_since(entry, arm, changes) if mine else (False, False)),
+        _age(event, entry, arm) if mine or decision.rounds is not None else None,
     )
 
 
-def _since(event: FeedbackGiven, entry: Entry, arm: str) -> tuple[float, int, int]:
-    """Return how old a feedback's round is: when its first part came, and the clocks of its decision."""
+def _age(event: FeedbackGiven, entry: Entry, arm: str) -> tuple[float, int, int]:
+    """Return how old a feedback's round is: when its first part came, and the rounds of its decision."""
     at = next((part.at for _, part in entry.parts if part.arm == arm), event.at)
-    clock = entry.decision.clock
-    return (at, 0, 0) if clock is None else (at, clock[0], clock[1 + entry.decision.arms.index(arm)])
+    rounds = entry.decision.rounds
+    return (at, 0, 0) if rounds is None else (at, rounds[0], rounds[1 + entry.decision.arms.index(arm)])
+
+
+def _changed_since(entry: Entry, arm: str, changes: Changes) -> tuple[bool, bool]:
+    """Tell whether the user's taste, and whether an arm, has changed since the last part of the feedback to the arm."""
+    number, last = next((number, part) for number, part in reversed(entry.parts) if part.arm == arm)
+    if number < 0:  # it is of the same batch, and stands after whatever has changed
+        return last.user_changed, last.arm_changed
+    user, user_changed = entry.decision.user, last.user_changed
+    if user is not None and not user_changed:
+        changed, first = changes.taste_changed(user)
+        # What is kept of the rounds since then is what was said of the arm that was rated first.
+        user_changed = number < changed and not (0 < first <= entry.sequence and entry.parts[0][1].arm == arm)
+    return user_changed, last.arm_changed or number < changes.arm_changed(arm)
 
 
 def _other(event: FeedbackGiven, what: str, how: str, known: object) -> Receipt:
@@ -362,8 +397,8 @@ def redacted(event: OfUser) -> OfUser:
     if isinstance(event, UserKnown):
         return replace(event, user=None, features={})
     if isinstance(event, DecisionMade):
-        clock = None if event.clock is None else (0, *event.clock[1:])
-        return replace(event, user=None, key=None, preference=None, explanation=None, clock=clock)
+        rounds = None if event.rounds is None else (0, *event.rounds[1:])
+        return replace(event, user=None, key=None, preference=None, explanation=None, rounds=rounds)
     return replace(event, user=None, preference=None)
 
 

@@ -28,7 +28,7 @@ from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
 from pamo.store.setups import setup_of
 
-FORMAT = 6
+FORMAT = 7
 CHECKSUM = 4
 """Bytes of the checksum."""
 SLICE = 1 << 13
@@ -101,6 +101,10 @@ def _begin(kept: Snapshot, journal: str) -> tuple[Fold, dict[str, Any], Any, Any
     pairs = fold.pairs.of(held.tolist())
     arrays["pair_users"] = np.repeat(renumbered[held], np.diff(pairs.starts))
     arrays["pair_arms"], arrays["pairs"] = pairs.arms, pairs.rows
+    changes = {row: one for row, one in fold.taste_changes.items() if alive[row]}
+    arrays["changed_users"] = renumbered[list(changes)] if changes else np.zeros(0, dtype=np.int64)
+    arrays["taste_changes"] = np.array(list(changes.values()), dtype=np.int64).reshape(-1, 2)
+    arrays["arm_changes"] = np.array(list(fold.arm_changes.items()), dtype=np.int64).reshape(-1, 2)
     fold.hold()
     return fold, arrays, alive, fold.user_names.starts()
 
@@ -257,6 +261,9 @@ def _read(file: Any, journal: str) -> Snapshot | None:
     stated[file["stated_users"]] = np.arange(fold.stated_sums.count)
     fold.stated_rows.frombytes(stated.tobytes())
     fold.pairs.restore(fold.user_names.rows, file["pair_users"], file["pair_arms"], file["pairs"])
+    changed, changes = file["changed_users"].tolist(), file["taste_changes"].tolist()
+    fold.taste_changes.update((row, (number, first)) for row, (number, first) in zip(changed, changes, strict=True))
+    fold.arm_changes.update(file["arm_changes"].tolist())
     return Snapshot(fold, header["link"], header["erased"])
 
 
@@ -280,11 +287,13 @@ def _mended(file: Any, user: str, erased: int) -> Iterator[tuple[str, Any]]:
             array = np.delete(array, slice(start, start + int(lengths[row])))
         elif name == "user_name_lengths":
             array = np.delete(array, row)
-        elif name in ("stated_users", "pair_users"):
+        elif name in ("stated_users", "pair_users", "changed_users"):
             array = array[array != row]
             array -= array > row
         elif name == "stated":
             array = array[file["stated_users"] != row]
+        elif name == "taste_changes":
+            array = array[file["changed_users"] != row]
         elif name in ("pair_arms", "pairs"):
             array = array[file["pair_users"] != row]
         elif name.startswith("users_"):

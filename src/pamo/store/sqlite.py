@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from pamo.errors import DamagedError, InputError, InUseError
 from pamo.store import snapshot as snapshots
+from pamo.store.ages import LOOKED_AT, Ages
 from pamo.store.base import EXPIRES_AFTER, Setup
 from pamo.store.fold import Fold
 from pamo.store.rules import Checker
@@ -64,7 +65,7 @@ class SqliteStore(SqliteErasing):
                 raise self._was_here(found)
             if setup is None:
                 raise self._is_new()
-        self._expires_after = expires_after
+        self._ages = Ages(expires_after)
         self._snapshot_every = snapshot_every
         self._checkpoint_pages = checkpoint_pages
         self._pressing = set()
@@ -94,6 +95,8 @@ class SqliteStore(SqliteErasing):
                     snapshots.remove(self._snapshot_path)
                 self._fold = self._restore(kept)
                 self._agree(setup, str(self.path))
+                with contextlib.suppress(DamagedError):  # which whoever meets it is told
+                    self._ages.note(self.tail(LOOKED_AT))
                 self._checker = Checker(self.setup, self._features_of)
                 self._empty_log()
                 self._files = {path: inode_of(path) for path in (self._file, with_ending(self._file, LOG))}

@@ -166,6 +166,10 @@ class SqliteJournal(FoldedStore, SqlStore):
         before = self._rows("SELECT link FROM events WHERE sequence <= ? ORDER BY sequence DESC LIMIT 1", (after,))
         return Chain(before[0][0] if before else self._first_link).wrong
 
+    def unsealed(self) -> int:
+        """Return how many events have no checksum, which are all of a file that is older than these."""
+        return 0 if self._sealed else int(self._rows("SELECT count(*) FROM events")[0][0])
+
     def sound(self) -> bool:
         """Tell whether SQLite finds its file and indexes intact."""
         return not self._damage("integrity")

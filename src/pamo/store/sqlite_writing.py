@@ -21,7 +21,7 @@ from pamo.store.base import CLOSED, Declared, Event, Receipt, Setup
 from pamo.store.checksums import Chain, checksum, hidden, link
 from pamo.store.encoding import DECISION, decode, encode, rows_of, to_json
 from pamo.store.fold import Fold
-from pamo.store.ledger import Ledger, named
+from pamo.store.ledger import Ledger, named, runs
 from pamo.store.rules import NOT_EMPTY, Checker, Entry
 from pamo.store.sql import pages
 from pamo.store.sqlite_file import BUSY, apsw, inode_of, sentences
@@ -91,7 +91,6 @@ class SqliteWriting(SqliteJournal):
     """Those who wait for what is done aside."""
     _saving = False
     """Whether a snapshot was asked for that is not written yet."""
-    _expires_after: float
     _snapshot_every: int
     _checkpoint_pages: int
     _log_pages = 0
@@ -159,7 +158,7 @@ class SqliteWriting(SqliteJournal):
     # Events
 
     def _commit(self, events: list[Event]) -> list[Receipt]:
-        return self._doing(lambda: self._append(events))
+        return self._doing(lambda: [receipt for run in runs(events) for receipt in self._append(run)])
 
     def _doing(self, task: Callable[[], Result]) -> Result:
         """Write, and stop the store if that fails: after a failed write nobody knows what is on the disk."""
@@ -199,10 +198,9 @@ class SqliteWriting(SqliteJournal):
         return self._gone() or super()._trouble()
 
     def _append(self, events: list[Event]) -> list[Receipt]:
+        self._ages.look()
         fold = self._fold
-        ledger = Ledger(
-            fold.scales, self._expires_after, fold.arm_states, fold.features, user_features=fold.user_features
-        )
+        ledger = Ledger(fold.scales, self._ages, fold.arm_states, fold.features, fold, user_features=fold.user_features)
         ids, keys = named(events)
         if ids:
             wanted = to_json([self._by(key) for key in keys])
