@@ -37,9 +37,10 @@ class Scales:
         view, scales = self._view, self._scales
         view[:] = self._blank
         for name, value in event.rewards.items():
-            if name not in scales:  # an objective of before
+            try:
+                place, low, span, turned = scales[name]
+            except KeyError:  # an objective of before
                 continue
-            place, low, span, turned = scales[name]
             share = (value - low) / span
             view[place] = 1.0 - share if turned else share
         if event.overall is not None:
