@@ -68,7 +68,11 @@ class _Part(CPUDispatcher):  # type: ignore[misc]  # of Numba, untyped
 
     @cached_property
     def _outside(self) -> Any:
-        return kernel(self.py_func)
+        compiled = kernel(self.py_func)
+        usual = getattr(getattr(compiled, "_cache", None), "_index_key", None)
+        if usual is not None:  # the two are one function in one file, and what is cached of this one has no way in
+            compiled._cache._index_key = lambda signature, codegen: (usual(signature, codegen), "outside")
+        return compiled
 
     def __call__(self, *arguments: Any) -> Any:
         return self._outside(*arguments)
