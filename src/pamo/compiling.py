@@ -63,7 +63,7 @@ class _Inside(Compiler):
         return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
 
 
-class _Part(CPUDispatcher):  # type: ignore[misc]  # of Numba, untyped
+class _Part(CPUDispatcher):
     """A function that is compiled into kernels; Python is given one compiled for it where it calls after all."""
 
     @cached_property
