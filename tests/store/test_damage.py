@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import apsw
@@ -322,6 +323,30 @@ def test_an_erasure_goes_in_steps_and_others_are_served_meanwhile(
     assert list(store.history("ann")) == []
     assert store.users(["ann"]).rounds.tolist() == [0.0]
     assert store.append(UserErased("ann", at=6.0)).outcome is Outcome.UNKNOWN
+    assert verify(store).ok
+    store.close()
+
+
+@pytest.mark.parametrize("length", [1, 20])
+def test_an_erasure_leaves_no_copies_of_events_that_had_to_make_room(tmp_path: Path, length: int) -> None:
+    """Pages are as full as can be, and one user after another is erased whose events stand beside others'."""
+    random = Random(length)
+    users = [f"{number:02}-{random.getrandbits(4 * length):0{length}x}" for number in range(40)]
+    store = SqliteStore(tmp_path / "journal.db", SETUP, synchronous="OFF", checkpoint_pages=50)
+    store.append(ArmAdded("A", "A", at=0.0))
+    for number in range(1500):
+        user = random.choice(users)
+        store.append_many(
+            [
+                decision(number, user=user, arms=("A",), explanation={"why": "x" * random.randrange(90)}),
+                feedback(number, {"taste": random.uniform(1, 5)}, preference=random.choice([None, WEIGHTS])),
+            ]
+        )
+    random.shuffle(users)
+    for place, user in enumerate(users):
+        assert store.append(UserErased(user, at=300.0)).outcome is Outcome.RECORDED
+        content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+        assert not [gone for gone in users[: place + 1] if gone.encode() in content]
     assert verify(store).ok
     store.close()
 
