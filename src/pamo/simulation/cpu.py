@@ -19,7 +19,7 @@ from pamo.environments.base import MOST_CELLS, Environment
 from pamo.environments.protocols import PROTOCOLS
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import prior_before
-from pamo.policies.base import Feedback, Policy, Shape, check_kernel
+from pamo.policies.base import Feedback, Keeps, Policy, Shape, check_kernel
 from pamo.policies.registry import labels, parse
 from pamo.priors import PAPER, PLAIN, RIDGE
 from pamo.progress import Bar, Progress, scaled, unseen
@@ -120,12 +120,14 @@ class Observer:
 
     It sees a `pamo.simulation.loop.Moment`, after the users have chosen and before anything is learned from it.
     numbers: settings of its own. width: the numbers that it notes of a trial. room: the numbers that it needs to work.
+    rows: whether it reads the users' rows, which the loop does not keep for every policy.
     """
 
     kernel: Any
     numbers: Floats
     width: int
     room: int
+    rows: bool = True
 
 
 def observe(
@@ -144,7 +146,7 @@ def observe(
 
     stated: whether users state their preferences, for the observer's sake.
     """
-    ready = _Ready(policy, environment, rounds, observed=True, stated=stated)
+    ready = _Ready(policy, environment, rounds, observed=observer.rows, stated=stated)
     notes = np.zeros((trials, observer.width))
     records, _ = ready.play(
         seed=seed,
@@ -175,7 +177,7 @@ class _Ready:
         self.plan = plan_for(policy, environment, rounds)
         self.plan = self.plan._replace(wants_stated=self.plan.wants_stated or stated)
         shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
-        self._numbers = _numbers(policy, shape)
+        self._numbers, self._keeps = _numbers(policy, shape), _keeps(policy, shape)
         self._spread = spread_for(policy, environment.objectives, observed=observed)
 
     def play(
@@ -209,12 +211,14 @@ class _Ready:
                 records=records,
                 progress=progress,
             )
-        choose, draw = choosing(type(self.policy).kernel), drawing(type(environment).draw)
+        choose = choosing(type(self.policy).kernel, type(self.policy).remember)
+        draw = drawing(type(environment).draw)
         if device == "cuda":
             seconds = _cuda().play(
                 (choose, type(environment).instance, draw),
                 plan,
                 self._spread,
+                self._keeps,
                 environment.objectives,
                 hyperparameters=self._numbers,
                 numbers=environment.numbers(),
@@ -241,7 +245,9 @@ class _Ready:
                 np.empty(1 if observer is None else observer.room),
             )
             together = abreast(plan, last - first)
-            shapes = shapes_of_desk(plan, self._spread, environment.objectives, trials=together, lanes=LANES)
+            shapes = shapes_of_desk(
+                plan, self._spread, environment.objectives, trials=together, lanes=LANES, keeps=self._keeps
+            )
             loop(
                 *kernels,
                 np.uint64(seed),
@@ -337,6 +343,13 @@ def _numbers(policy: Policy, shape: Shape) -> Floats:
     if not np.isfinite(numbers).all():
         raise InputError(f"{policy.id}: expected finite hyperparameters, got {policy.settings}")
     return numbers
+
+
+def _keeps(policy: Policy, shape: Shape) -> Keeps:
+    keeps = policy.keeps(shape)
+    if any(keeps) != (type(policy).remember is not None):
+        raise InputError(f"{policy.id}: expected rows of its own (`keeps`) and `remember` together, or neither")
+    return keeps
 
 
 def _records(trials: int, marks: int, environment: Environment) -> Records:
