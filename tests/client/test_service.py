@@ -116,6 +116,10 @@ def test_feedback_is_taken_once(face: Face, engine: Engine) -> None:
 def test_features_are_declared_and_given(face: Face, engine: Engine) -> None:
     declared = face.ask("declare_features", ["stars", "style: word"])
     assert declared == engine.features == face.ask("features")
+    of_users = face.ask("declare_features", ["age"], of="users")
+    assert of_users == engine.user_features == face.ask("features", of="users")
+    face.ask("decide", "ann", features={"age": 40})
+    assert engine.store.known_of(["ann"]) == [{"age": 40.0}]
     assert face.ask("add_arm", "A", features={"stars": 4, "style": "old"}).features == {"stars": 4.0, "style": "old"}
     face.ask("add_arms", ["A", "B"], features={"A": {"style": None}, "B": {"stars": 2}})
     assert [one.features for one in face.ask("arms")] == [{"stars": 4.0}, {"stars": 2.0}]

@@ -210,7 +210,8 @@ class Lookout:
 
     def _explained(self, made: Made, names: Mapping[str, str]) -> ExplainedDecision:
         awaited = self._store.awaits(made.decision, self._engine.clock())
-        return explained_decision(made, self.names, names, awaited=awaited)
+        began = tuple(one.name for one in self._store.began.objectives)
+        return explained_decision(made, self.names, began, names, self._engine.like, awaited=awaited)
 
     def _column(self, objective: str) -> int:
         if objective not in self.names:

@@ -54,6 +54,10 @@ class Folding:
         self._fold.sequence = rows[-1][0]
 
     def _add_feedback(self, rows: list[Stored]) -> None:
+        if self._fold.setup.half_life is not None:  # rounds of different ages weigh differently
+            for row in rows:
+                self._fold.apply(decode(*row[1:6]), row[0])
+            return
         try:
             plain = self._decode_all(f"[{','.join([row[5] for row in rows])}]")
         except (MsgspecError, TypeError):

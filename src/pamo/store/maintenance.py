@@ -138,6 +138,9 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
             differences.append("arms: names, states or features are not the journal's")
         with store.lock:
             differences += _differences("arm", list(ours.ids), ours.statistics, theirs.statistics, order)
+    features = store.known_of(list(fold.known))
+    if list(fold.known.values()) != features:
+        differences.append("users: features are not the journal's")
     known = set(fold.user_names)
     kept = set(store.user_ids())
     for user in sorted(known ^ kept):

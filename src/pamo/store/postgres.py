@@ -12,6 +12,7 @@ that knows another layout finds no table to add to, rather than adding what does
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import math
 import threading
@@ -22,8 +23,10 @@ from typing import Any, Self
 import numpy as np
 
 from pamo.arrays import Floats
+from pamo.contract.features import FeatureValue
+from pamo.contract.forgetting import DAYS, HalfLife, HalfLives
 from pamo.errors import DamagedError, InputError, StoreError
-from pamo.rows import LAYOUT, stated_width, user_width
+from pamo.rows import LAYOUT, read_aged, stated_width, user_width
 from pamo.statistics import Pairs
 from pamo.store.addresses import shown
 from pamo.store.ages import LOOKED_AT, Ages
@@ -35,6 +38,7 @@ from pamo.store.base import (
     Arms,
     ArmState,
     DecisionMade,
+    Declared,
     Event,
     Feature,
     Outcome,
@@ -43,9 +47,10 @@ from pamo.store.base import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
 )
-from pamo.store.encoding import ARM_CHANGED, TASTE_CHANGED, Row, encode, to_json
-from pamo.store.fold import Fold
+from pamo.store.encoding import ARM_CHANGED, DECLARED, TASTE_CHANGED, Row, encode, to_json
+from pamo.store.fold import NONE_LEFT, Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.folding import Folding
 from pamo.store.ledger import Ledger, named, nobody, runs
@@ -60,6 +65,8 @@ from pamo.store.writer import Writer
 
 PATIENCE = 10.0
 """Seconds for which a batch is tried again while the database cannot be reached."""
+
+ANEW = "another worker has declared the objectives anew: start this one again, so that it knows them"
 
 SHARDS = 16
 """Rows that an arm's sums are spread over, so that workers do not wait for each other at a popular arm."""
@@ -109,11 +116,14 @@ OTHER_SUMS = f"""
 SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)
 AND relname ~ '^{SUMS}$' AND relname NOT IN ('{ARM_SUMS}', '{USER_SUMS}', '{PAIR_SUMS}')
 """
-FORGET = f"TRUNCATE pamo_arms, pamo_features, pamo_counts, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS}"
+OTHERS = "pamo_arms, pamo_features, pamo_user_features, pamo_known, pamo_counts"
+FORGET = f"TRUNCATE {OTHERS}, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS}"
 DROP = f"""
-DROP TABLE pamo_events, pamo_arms, pamo_features, pamo_counts, pamo_seals, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS};
+DROP TABLE pamo_events, {OTHERS}, pamo_seals, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS};
 DROP SEQUENCE pamo_workers;
 DROP FUNCTION pamo_add(float8[], float8[]);
+DROP FUNCTION IF EXISTS pamo_add_aged(integer, float8[], float8[]);
+DROP FUNCTION IF EXISTS pamo_aged(float8, float8);
 """
 
 INSERT = """
@@ -162,11 +172,50 @@ ORDER BY n ON CONFLICT (arm) DO UPDATE
 SET name = excluded.name, active = excluded.active, features = excluded.features
 """
 ARMS = "SELECT arm, name, active, features FROM pamo_arms"
-FEATURES = "SELECT name, kind FROM pamo_features ORDER BY name"
-SET_FEATURES = """
-INSERT INTO pamo_features (name, kind) SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING
+DECLARED_IN = ("pamo_features", "pamo_user_features")
+"""Where the features are that arms, and users, may have."""
+FEATURES = "SELECT name, kind FROM {} ORDER BY name"
+SET_FEATURES = "INSERT INTO {} (name, kind) SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING"
+SET_KNOWN = """
+INSERT INTO pamo_known (user_id, features) SELECT * FROM unnest(%s::text[], %s::text[])
+ON CONFLICT (user_id) DO UPDATE SET features = excluded.features
 """
+KNOWN = "SELECT user_id, features FROM pamo_known WHERE user_id = ANY(%s)"
+ADD_AGED = """
+CREATE OR REPLACE FUNCTION pamo_add_aged(fixed integer, a float8[], b float8[]) RETURNS float8[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE
+        WHEN a IS NULL THEN b
+        WHEN b IS NULL THEN a
+        ELSE (
+            SELECT array_agg(
+                CASE
+                    WHEN place = cardinality(a) THEN greatest(x, y)
+                    WHEN place <= fixed THEN x + y
+                    ELSE pamo_aged(x, floor(old) - greatest(floor(old), floor(new)))
+                        + pamo_aged(y, floor(new) - greatest(floor(old), floor(new)))
+                END ORDER BY place
+            )
+            FROM unnest(a, b) WITH ORDINALITY AS pairs (x, y, place),
+                (SELECT a[cardinality(a)] AS old, b[cardinality(b)] AS new) AS ages
+        )
+    END
+$$;
+"""
+"""How rows that have ages are added, as `pamo.rows.grow_together` does it."""
+AGED = """
+CREATE OR REPLACE FUNCTION pamo_aged(x float8, half_lives float8) RETURNS float8
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN half_lives = 0 THEN x WHEN half_lives < -100 OR abs(x) < 1e-200 THEN 0 ELSE x * 2 ^ half_lives END
+$$;
+"""
+"""What a number is worth later: 0 rather than less than a float can be, which is an error to PostgreSQL."""
 LATER = {
+    "pamo_events_declared": f"CREATE INDEX pamo_events_declared ON pamo_events (sequence) WHERE kind = '{DECLARED}'",
+    "pamo_known": """
+        CREATE TABLE pamo_user_features (name text PRIMARY KEY, kind text NOT NULL);
+        CREATE TABLE pamo_known (user_id text PRIMARY KEY, features text NOT NULL);
+    """,
     "pamo_features": """
         ALTER TABLE pamo_arms ADD COLUMN features text NOT NULL DEFAULT '{}';
         CREATE TABLE pamo_features (name text PRIMARY KEY, kind text NOT NULL);
@@ -219,7 +268,8 @@ class PostgresStore(SqlStore):
     remote = True
     _ask = Questions("pamo_events", "user_id", "%s", more=", checksum")
     _page = 5000
-    _find = f"{_ask.columns} WHERE decision = ANY(%s) UNION {_ask.columns} WHERE key = ANY(%s)"
+    _anew = f"{_ask.columns} WHERE kind = '{DECLARED}'"
+    _find = f"{_ask.columns} WHERE decision = ANY(%s) UNION {_ask.columns} WHERE key = ANY(%s) UNION {_anew}"
     _changes = (
         f"{_ask.columns} WHERE kind = '{TASTE_CHANGED}' AND user_id = ANY(%s) "
         f"UNION ALL {_ask.columns} WHERE kind = '{ARM_CHANGED}' AND sequence > %s ORDER BY sequence"
@@ -237,11 +287,10 @@ class PostgresStore(SqlStore):
     ) -> None:
         self._connect(Link(url, patience))
         self._ages = Ages(expires_after)
+        self._refresh = refresh
         with self._closing_if_it_fails():
-            self.setup = self._link.retry(lambda: self._prepare(setup, adopt_damage))
-        self._checker = Checker(self.setup, lambda: self.features)
-        self._scales = Scales(self.setup)
-        self._arms = self._arm_cache(refresh)
+            self._link.retry(lambda: self._prepare(setup, adopt_damage))
+        self._checker = Checker(self.setup, self._features_of)
         with contextlib.suppress(DamagedError):  # which whoever meets it is told
             self._ages.note(self.tail(LOOKED_AT))
         self._writer = Writer(self._commit, lambda: None)
@@ -279,8 +328,19 @@ class PostgresStore(SqlStore):
         """The features that arms may have."""
         return self._features
 
+    @property
+    def user_features(self) -> Mapping[str, Feature]:
+        """The features that users may have."""
+        return self._user_features
+
+    def known_of(self, ids: Sequence[str]) -> list[Mapping[str, FeatureValue]]:
+        """Return the features of these users."""
+        found = {user: json.loads(features) for user, features in self._rows(KNOWN, (list(ids),))} if ids else {}
+        return [found.get(user, {}) for user in ids]
+
     def _connect(self, link: Link) -> None:
         self._features: Mapping[str, Feature] = {}
+        self._user_features: Mapping[str, Feature] = {}
         self.lock = threading.RLock()
         self._closed = False
         self._link = link
@@ -293,12 +353,27 @@ class PostgresStore(SqlStore):
             self._link.close()
             raise
 
-    def _arm_cache(self, refresh: float) -> ArmCache:
+    def _go_by(self, setup: Setup) -> None:
+        """Add and read by these objectives and half-lives."""
+        self.setup, self._scales, self._newest = setup, Scales(setup), 0.0
         sums = f"SELECT arm, sums FROM {ARM_SUMS}"
-        return ArmCache(len(self.setup.objectives), refresh, arms=f"{ARMS} ORDER BY place", sums=sums)
+        self._arms = ArmCache(setup, self._refresh, arms=f"{ARMS} ORDER BY place", sums=sums)
+        lives = setup.half_life or HalfLives()
+        self._add_users, self._add_pairs_of, self._add_arms = ADD_USERS, ADD_PAIRS, ADD_ARMS
+        if lives.users is not None:
+            self._add_users = _aged(ADD_USERS.replace("pamo_add(old.sums", "pamo_add_aged(1, old.sums"))
+            self._add_pairs_of = _aged(ADD_PAIRS)
+        if lives.arms is not None:
+            self._add_arms = _aged(ADD_ARMS)
 
-    def _prepare(self, setup: Setup | None, adopt_damage: bool) -> Setup:
-        """Return the objectives of the journal, which is begun here if there is none."""
+    def _declared(self, rows: Iterable[Any]) -> Setup:
+        """Return the objectives that were declared last, of rows with all declarations among them."""
+        anew = [event.setup for _, event in sorted(self._decoded(rows)) if isinstance(event, Declared)]
+        self._times_declared = len(anew)
+        return anew[-1] if anew else self.began
+
+    def _prepare(self, setup: Setup | None, adopt_damage: bool) -> None:
+        """Find out the objectives of the journal, which is begun here if there is none."""
         setup = None if setup is None else plain_setup(setup)
         with self._link.transaction(alone=True) as connection:
             begins = not _has(connection.execute, "pamo_events")
@@ -315,8 +390,10 @@ class PostgresStore(SqlStore):
             if begins and setup is not None:
                 connection.execute(ADD_SEAL, (self._shard, *self._insert(connection, [setup])[1]))
             first = connection.execute(self._ask.first).fetchone()
-            self.setup = self._agreed(first, setup, self._link.name)
-            self._features = {name: Feature(name, kind) for name, kind in connection.execute(FEATURES)}
+            self.began = self._first(first, self._link.name)
+            self._go_by(self._declared(connection.execute(self._anew)))
+            self._agree(setup, self._link.name)
+            self._features, self._user_features = (_declared_in(connection.execute, table) for table in DECLARED_IN)
             if not _has(connection.execute, USER_SUMS):  # the store is new, or was another version's
                 for (name,) in connection.execute(OTHER_SUMS).fetchall():
                     connection.execute(f"DROP TABLE {name}")
@@ -324,7 +401,23 @@ class PostgresStore(SqlStore):
                 self._fold_again(connection, adopt_damage)
             elif adopt_damage:
                 self._fold_again(connection, adopt_damage)
-        return self.setup
+
+    def _declare(self, setup: Setup, at: float) -> None:
+        def attempt() -> None:
+            with self._link.transaction(alone=True) as connection:
+                self._go_by(self._declared(connection.execute(self._anew)))
+                if setup == self.setup:
+                    return  # another worker has declared the same, and folded by it
+                connection.execute(ADD_SEAL, (self._shard, *self._insert(connection, [Declared(setup, at)])[1]))
+                self._go_by(self._declared(connection.execute(self._anew)))
+                self._fold_again(connection)
+
+        self._link.retry(attempt)
+
+    def _still(self, rows: Sequence[Any]) -> None:
+        """Raise `StoreError` where another worker has declared objectives anew: what this one adds is not theirs."""
+        if sum(row[1] == DECLARED for row in rows) != self._times_declared:
+            raise StoreError(ANEW)
 
     # Writing
 
@@ -348,10 +441,19 @@ class PostgresStore(SqlStore):
         if wanted := self._arms.unsure(events):
             self._arms.learn(connection.execute(f"{ARMS} WHERE arm = ANY(%s)", (wanted,)))
         self._ages.look()
-        ledger = Ledger(self._scales, self._ages, self._arms.states, self._features, Changed())
+        ledger = Ledger(
+            self._scales,
+            self._ages,
+            self._arms.states,
+            self._features,
+            Changed(),
+            user_features=self._user_features,
+        )
         ids, keys = named(events)
         if ids:
-            ledger.fill(self._decoded(connection.execute(self._find, (ids, keys), binary=True)))
+            found = connection.execute(self._find, (ids, keys), binary=True).fetchall()
+            self._still(found)
+            ledger.fill(self._decoded(found))
             begun = [entry for entry in ledger.entries.values() if entry.parts]
             if begun:  # what completes a feedback has to know what has changed since that was begun
                 users = [entry.decision.user for entry in begun]
@@ -364,10 +466,15 @@ class PostgresStore(SqlStore):
                 if receipt.sequence < 0:
                     receipt.sequence = sequences[-1 - receipt.sequence]
             fold = Fold(self.setup)
+            known = [str(record.user) for record in records if isinstance(record, UserKnown)]
+            if known:
+                kept = connection.execute(KNOWN, (known,)).fetchall()
+                fold.known.update((user, json.loads(features)) for user, features in kept)
             for record in records:
                 fold.apply(record)
+            self._newest = max(self._newest, fold.newest)
             self._set_arms(connection, ledger.changed)
-            self._set_features(connection, fold.features)
+            self._set_features(connection, fold)
             self._add(connection, fold, seal)
             self._arms.committing(fold, ledger.changed)
         return receipts
@@ -394,11 +501,16 @@ class PostgresStore(SqlStore):
             rows = ((arm, state.name, state.active, to_json(dict(state.features))) for arm, state in states.items())
             connection.execute(SET_ARMS, _columns(rows))
 
-    def _set_features(self, connection: Any, declared: Mapping[str, Feature]) -> None:
-        """Keep features that were declared; other workers know of them when they start."""
-        if declared:
-            connection.execute(SET_FEATURES, _columns((one.name, one.kind) for one in declared.values()))
-            self._features = {**self._features, **declared}
+    def _set_features(self, connection: Any, fold: Fold) -> None:
+        """Keep features that were declared, of which other workers know when they start, and what users have."""
+        for table, declared in zip(DECLARED_IN, (fold.features, fold.user_features), strict=True):
+            if declared:
+                rows = ((one.name, one.kind) for one in declared.values())
+                connection.execute(SET_FEATURES.format(table), _columns(rows))
+        self._features = {**self._features, **fold.features}
+        self._user_features = {**self._user_features, **fold.user_features}
+        for page in pages(sorted(fold.known.items()), self._page):
+            connection.execute(SET_KNOWN, _columns((user, to_json(features)) for user, features in page))
 
     def _add(self, connection: Any, fold: Fold, seal: tuple[int, int] = (0, 0)) -> None:
         """Add a fold to the sums: users, then arms, then counts and the seal, each in order."""
@@ -406,7 +518,7 @@ class PostgresStore(SqlStore):
         for page in pages(users, self._page):
             stated = [fold.stated_rows[row] for _, row in page]
             connection.execute(
-                ADD_USERS,
+                self._add_users,
                 (
                     [name for name, _ in page],
                     [_literal(fold.user_sums.row(row)) for _, row in page],
@@ -418,19 +530,20 @@ class PostgresStore(SqlStore):
         arms = sorted(arm for arm, row in fold.arm_rows.items() if fold.block[row].any())
         if arms:
             literals = [_literal(fold.block[fold.arm_rows[arm]]) for arm in arms]
-            connection.execute(ADD_ARMS, (self._shard, arms, literals))
+            connection.execute(self._add_arms, (self._shard, arms, literals))
         if fold.decisions or fold.feedbacks or any(seal):
             connection.execute(ADD_COUNTS, (self._shard, *seal, self._shard, fold.decisions, fold.feedbacks))
 
     def _add_pairs(self, connection: Any, fold: Fold, users: Sequence[tuple[str, int]]) -> None:
-        arms, found = tuple(fold.arm_rows), fold.pairs.of([row for _, row in users])
+        # What a part takes back and what it adds may be as many rounds, and still something to add.
+        arms, found = tuple(fold.arm_rows), fold.pairs.of([row for _, row in users], -math.inf)
         names = np.repeat(np.arange(len(users)), np.diff(found.starts)).tolist()
         rows = [
             (users[place][0], arms[arm], _literal(sums))
             for place, arm, sums in zip(names, found.arms.tolist(), found.rows, strict=True)
         ]
         if rows:
-            connection.execute(ADD_PAIRS, _columns(sorted(rows)))
+            connection.execute(self._add_pairs_of, _columns(sorted(rows)))
 
     def _erase(self, event: UserErased) -> Receipt:
         """Take a user out of the journal, some decisions at a time: in between others are served."""
@@ -447,7 +560,7 @@ class PostgresStore(SqlStore):
                     found = True
                     continue
                 # One who gave feedback has sums until the last step, whoever was at it before.
-                for table in (PAIR_SUMS, USER_SUMS):
+                for table in ("pamo_known", PAIR_SUMS, USER_SUMS):
                     gone = connection.execute(f"DELETE FROM {table} WHERE user_id = %s", (event.user,)).rowcount
                 if not (found or rows or gone):
                     return nobody(event)
@@ -484,7 +597,9 @@ class PostgresStore(SqlStore):
             else:
                 of, whose = (ARM_SUMS, PAIR_SUMS), ("arm", event.arm)
                 rows = connection.execute(f"SELECT sums FROM {ARM_SUMS} WHERE arm = %s", (event.arm,)).fetchall()
-                sums = np.sum([np.array(row[0]) for row in rows], axis=0, keepdims=True) if rows else fold.block[:1]
+                sums = fold.block[:1].copy()
+                for (row,) in rows:
+                    self._arms.add(sums[0], np.array(row))
                 fold.restore_arms([(event.arm, event.arm, True)], sums)
             (receipt,), records = ledger.judge([event], 1)
             if records:
@@ -512,6 +627,8 @@ class PostgresStore(SqlStore):
                 connection.execute(
                     "SELECT setval(pg_get_serial_sequence('pamo_events', 'sequence'), max(sequence)) FROM pamo_events"
                 )
+                self.began = self._first(connection.execute(self._ask.first).fetchone(), self._link.name)
+                self._go_by(self._declared(connection.execute(self._anew)))
                 self._fold_again(connection)
             return count
 
@@ -523,9 +640,12 @@ class PostgresStore(SqlStore):
         if adopt_damage:
             self._adopt(connection)
         fold = self._replay(connection.execute)
+        if self.setup.half_life is not None:
+            connection.execute(AGED)
+            connection.execute(ADD_AGED)
         connection.execute(FORGET)
         self._set_arms(connection, fold.arm_states)
-        self._set_features(connection, fold.features)
+        self._set_features(connection, fold)
         self._add(connection, fold)
 
     def _replay(self, execute: Callable[..., Iterable[Any]]) -> Fold:
@@ -593,7 +713,9 @@ class PostgresStore(SqlStore):
 
     def arms(self) -> Arms:
         """Return the arms and their sums, which are at most `refresh` seconds old; those of this worker are in."""
-        return self._arms.table(self._rows)
+        table = self._arms.table(self._rows)
+        self._newest = max(self._newest, self._arms.newest)
+        return table
 
     def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
         """Return users' sums as rows, as the database holds them now."""
@@ -604,14 +726,46 @@ class PostgresStore(SqlStore):
         found = {user: (sums, stated) for user, sums, stated in self._rows(statement, (list(ids),))}
         for place, user in enumerate(ids):
             if user in found:
-                rows[place], stated = found[user]
-                if stated is not None:
-                    stated_rows[place] = stated
+                sums, stated = found[user]
+                if self._forgets:
+                    self._read_aged(rows[place], stated_rows[place], *map(np.array, (sums, stated or ())))
+                else:
+                    rows[place] = sums
+                    if stated is not None:
+                        stated_rows[place] = stated
         return rows, stated_rows
+
+    @property
+    def _forgets(self) -> HalfLife | None:
+        """The half-life of what is known of users."""
+        return None if self.setup.half_life is None else self.setup.half_life.users
+
+    def _now(self, newest: float) -> float:
+        """Return now for a user whose newest round was then, in half-lives; a worker knows what it has seen itself."""
+        assert self._forgets is not None
+        if self._forgets.unit == DAYS and not self._newest:
+            last = self._rows(f"SELECT coalesce(max(sums[cardinality(sums)]), 0) FROM {USER_SUMS}")[0][0]
+            self._newest = last * self._forgets.count * 86_400.0
+        return max(newest, self._forgets.age(self._newest, 0.0))
+
+    def _read_aged(self, row: Floats, stated_row: Floats, sums: Floats, stated: Floats) -> None:
+        now = self._now(float(sums[-1]))
+        read_aged(row, sums, now, 1)
+        if len(stated):
+            read_aged(stated_row, stated, now, 0)
+
+    def clock(self, user: str | None, arms: Sequence[str]) -> tuple[int, ...]:
+        """Return the rounds of a user, and the pulls of arms, since half-lives in rounds were declared."""
+        own = 0.0
+        if self._forgets is not None:
+            statement = f"SELECT sums[cardinality(sums)] FROM {USER_SUMS} WHERE user_id = %s"
+            own = sum(row[0] for row in self._rows(statement, (user,))) * self._forgets.count
+        return (round(own), *self._arms.clock(arms))
 
     def user_pairs(self, ids: Sequence[str]) -> Pairs:
         """Return the sums of users' pairs, as the database holds them now."""
-        statement = f"SELECT user_id, arm, sums FROM {PAIR_SUMS} WHERE user_id = ANY(%s) AND sums[1] <> 0 ORDER BY arm"
+        those = f"WHERE user_id = ANY(%s) AND sums[1] > {NONE_LEFT}"
+        statement = f"SELECT user_id, arm, sums FROM {PAIR_SUMS} {those} ORDER BY arm"
         rows, found = self.arms().rows, dict[str, list[tuple[int, list[float]]]]()
         for user, arm, sums in self._rows(statement, (list(ids),)):
             if arm in rows:  # one that was added a moment ago comes with the next reading of the arms
@@ -621,8 +775,20 @@ class PostgresStore(SqlStore):
         if lines:
             np.cumsum([len(found.get(user, ())) for user in ids], out=pairs.starts[1:])
             arms, own = zip(*lines, strict=True)
-            pairs = Pairs(pairs.starts, np.array(arms), np.array(own))
+            worth = np.array(own)
+            if self._forgets is not None:
+                newest = np.repeat(self._newest_of(ids), np.diff(pairs.starts))
+                kept, worth = worth, np.empty((len(own), pairs.rows.shape[1]))
+                for place, now in enumerate(newest.tolist()):
+                    read_aged(worth[place], kept[place], now, 0)
+            pairs = Pairs(pairs.starts, np.array(arms), worth)
         return pairs
+
+    def _newest_of(self, ids: Sequence[str]) -> list[float]:
+        """Return now for these users, in half-lives."""
+        statement = f"SELECT user_id, sums[cardinality(sums)] FROM {USER_SUMS} WHERE user_id = ANY(%s)"
+        found = dict(self._rows(statement, (list(ids),)))
+        return [self._now(found.get(user, 0.0)) for user in ids]
 
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""
@@ -649,7 +815,7 @@ class PostgresStore(SqlStore):
     def _trouble(self) -> str | None:
         """Ask the database for a sign of life."""
         try:
-            self._link.rows("SELECT 1", patience=0.0)
+            self._still(self._link.rows(self._anew, patience=0.0))
         except StoreError as error:
             return str(error)
         return None
@@ -682,11 +848,13 @@ class PostgresReader(SqlReader, PostgresStore):
             self._sealed = _has(self._rows, "pamo_seals")
             if not self._sealed:
                 self._ask = Questions("pamo_events", "user_id", "%s", more=", NULL")  # type: ignore[misc]
+                self._anew = f"{self._ask.columns} WHERE kind = '{DECLARED}'"
             first = self._rows(self._ask.first)
-            self.setup = self._agreed(first[0] if first else None, None, shown(url))
-            self._arms = self._arm_cache(math.inf)
-            if _has(self._rows, "pamo_features"):
-                self._features = {name: Feature(name, kind) for name, kind in self._rows(FEATURES)}
+            self.began, self._refresh = self._first(first[0] if first else None, shown(url)), math.inf
+            self._go_by(self._declared(self._rows(self._anew)))
+            self._features, self._user_features = (
+                _declared_in(self._rows, table) if _has(self._rows, table) else {} for table in DECLARED_IN
+            )
 
     @classmethod
     def of(cls, address: str, *, alone: bool) -> Reader:
@@ -730,6 +898,15 @@ class FoldingReader(FoldedStore, PostgresReader):
 def _has(ask: Callable[..., Iterable[Any]], table: str) -> bool:
     """Tell whether the database has a table of that name."""
     return next(iter(ask("SELECT to_regclass(%s) IS NOT NULL", (table,))))[0] is True
+
+
+def _declared_in(ask: Callable[..., Iterable[Any]], table: str) -> dict[str, Feature]:
+    return {name: Feature(name, kind) for name, kind in ask(FEATURES.format(table))}
+
+
+def _aged(statement: str) -> str:
+    """Return a statement that adds rows which have ages."""
+    return statement.replace("pamo_add(", "pamo_add_aged(0, ")
 
 
 def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:

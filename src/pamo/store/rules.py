@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pamo.contract.codes import Code
 from pamo.contract.events import (
+    ARMS,
     FORMAT,
+    USERS,
     ArmAdded,
     ArmChanged,
     ArmRetired,
@@ -26,6 +28,7 @@ from pamo.contract.events import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
     refused,
     same_request,
     scores_of,
@@ -57,6 +60,8 @@ class Entry:
     """The parts of its feedback with their places in the journal, in order."""
     changed: int = 0
     """The number of the event by which the user's taste has changed with this decision."""
+    known: int = 0
+    """The number of the event with the features that came with it."""
 
     def whole(self, arm: str) -> FeedbackGiven:
         """Return what all parts say of an arm that has one; a preference is the decision's, whoever it came with."""
@@ -91,9 +96,9 @@ def check_setup(setup: Setup) -> None:
 
 
 class Checker:
-    """Checks events against the objectives, and the features that are declared by now."""
+    """Checks events against the objectives, and the features that are declared by now, by whose they are."""
 
-    def __init__(self, setup: Setup, features: Callable[[], Mapping[str, Feature]]) -> None:
+    def __init__(self, setup: Setup, features: Callable[[str], Mapping[str, Feature]]) -> None:
         self._setup = setup
         self._features = features
         self._objectives = {objective.name: objective for objective in setup.objectives}
@@ -107,33 +112,37 @@ class Checker:
             return self._check_decision(event)
         if isinstance(event, Setup):
             if event != self._setup:
-                raise InputError(
-                    "the objectives of a journal are declared once, in its first event: start another store"
-                )
+                raise InputError("the objectives of a journal are declared anew by `Store.declare`, or not at all")
             return event
         if isinstance(event, FeaturesDeclared):
             return self._check_declared(event)
-        if not isinstance(event, ArmAdded | ArmRetired | UserErased | TasteChanged | ArmChanged):
+        if not isinstance(event, ArmAdded | ArmRetired | UserErased | UserKnown | TasteChanged | ArmChanged):
             raise InputError(f"expected an event of the journal, got {event!r}")
         _check_time(event.at)
         if isinstance(event, TasteChanged):
             return self._check_taste(event)
         if isinstance(event, ArmChanged):
             return self._check_changed(event)
-        if isinstance(event, UserErased):
+        if isinstance(event, UserKnown):
+            check_text(event.decision, "a decision's id", "decision")
+            check_text(event.user, "a user", "user")
+            event = replace(event, features=checked_features(event.features, self._features(USERS)))
+        elif isinstance(event, UserErased):
             check_text(event.user, "a user", "user")
         else:
             check_text(event.arm, "an arm", "arm")
         if isinstance(event, ArmAdded):
             check_text(event.name, "an arm's name", "name")
             if event.features is not None:
-                known = checked_features(event.features, self._features())
+                known = checked_features(event.features, self._features(ARMS))
                 event = replace(event, features=known or None)
         return event if type(event.at) is float else replace(event, at=float(event.at))
 
     def _check_declared(self, event: FeaturesDeclared) -> FeaturesDeclared:
         _check_time(event.at)
-        known = self._features()
+        if event.of not in (ARMS, USERS):
+            raise InputError(f"expected features of arms or of users, got {event.of!r:.80}", "of")
+        known = self._features(event.of)
         for one in features(event.features):
             if known.get(one.name, one) != one:
                 raise InputError(
@@ -328,8 +337,16 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, ages: Ages, change
         decision.user,
         before,
         len(entry.parts) + 1,
-        *(_changed_since(entry, arm, changes) if mine else ()),
+        *(_changed_since(entry, arm, changes) if mine else (False, False)),
+        _age(event, entry, arm) if mine or decision.rounds is not None else None,
     )
+
+
+def _age(event: FeedbackGiven, entry: Entry, arm: str) -> tuple[float, int, int]:
+    """Return how old a feedback's round is: when its first part came, and the rounds of its decision."""
+    at = next((part.at for _, part in entry.parts if part.arm == arm), event.at)
+    rounds = entry.decision.rounds
+    return (at, 0, 0) if rounds is None else (at, rounds[0], rounds[1 + entry.decision.arms.index(arm)])
 
 
 def _changed_since(entry: Entry, arm: str, changes: Changes) -> tuple[bool, bool]:
@@ -361,14 +378,15 @@ def judge_arm(event: ArmAdded | ArmRetired, state: ArmState | None) -> Receipt |
     return Receipt(Outcome.DUPLICATE) if state is not None and state.after(event) == state else None
 
 
-def judge_change(event: TasteChanged, entry: Entry | None) -> Receipt | None:
-    """Say what becomes of a change of taste, given the decision that it begins with; None: it is to be recorded."""
+def judge_change(event: TasteChanged | UserKnown, entry: Entry | None) -> Receipt | None:
+    """Say what becomes of what is found, or known, of a user with a decision, given that; None: to be recorded."""
     if entry is None or entry.decision.user != event.user:
         return refused(Code.UNKNOWN_DECISION, f"there is no decision {event.decision} for {event.user!r}")
-    return Receipt(Outcome.DUPLICATE, entry.changed) if entry.changed else None
+    place = entry.changed if isinstance(event, TasteChanged) else entry.known
+    return Receipt(Outcome.DUPLICATE, place) if place else None
 
 
-OfUser = DecisionMade | FeedbackGiven | TasteChanged
+OfUser = DecisionMade | FeedbackGiven | TasteChanged | UserKnown
 """An event that names a user."""
 
 
@@ -376,8 +394,11 @@ def redacted(event: OfUser) -> OfUser:
     """Return the event without anything of its user but what the arms learned."""
     if isinstance(event, TasteChanged):
         return replace(event, user=None, kept=())
+    if isinstance(event, UserKnown):
+        return replace(event, user=None, features={})
     if isinstance(event, DecisionMade):
-        return replace(event, user=None, key=None, preference=None, explanation=None)
+        rounds = None if event.rounds is None else (0, *event.rounds[1:])
+        return replace(event, user=None, key=None, preference=None, explanation=None, rounds=rounds)
     return replace(event, user=None, preference=None)
 
 

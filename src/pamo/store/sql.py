@@ -24,8 +24,8 @@ from pamo.store.base import (
     TasteChanged,
 )
 from pamo.store.encoding import DECISION, FEEDBACK, PART, TASTE_CHANGED, decode
-from pamo.store.rules import check_setup
-from pamo.store.setups import described
+from pamo.store.rules import Checker, check_setup
+from pamo.store.setups import described, plain_setup, same_objectives
 from pamo.store.writer import Writer
 
 NEWEST = 2**63 - 1
@@ -96,18 +96,31 @@ class SqlStore(Store):
     def _take_over(self, events: Iterable[tuple[int, Event]]) -> int:
         """Put another journal in the place of an empty one, and fold it."""
 
-    def _agreed(self, first: Sequence[Any] | None, setup: Setup | None, where: str) -> Setup:
-        """Return the objectives in the journal's first row; raise `InputError` where others were given."""
-        kept = None if first is None else self._event(first)
+    def declare(self, setup: Setup, at: float) -> None:
+        """Record other objectives, scales or half-lives, and fold the journal by them."""
+        setup = plain_setup(setup)
+        self._writer.call(lambda: self._declare(setup, float(at)))
+        self._checker = Checker(self.setup, self._features_of)
+
+    @abstractmethod
+    def _declare(self, setup: Setup, at: float) -> None:
+        """Record objectives and fold the journal by them."""
+
+    def _first(self, row: Sequence[Any] | None, where: str) -> Setup:
+        """Return the objectives in the journal's first row."""
+        kept = None if row is None else self._event(row)
         if not isinstance(kept, Setup):
             raise StoreError(f"the journal at {where} does not begin with its objectives: was it cut?")
         check_setup(kept)
-        if setup is not None and setup != kept:
-            raise InputError(
-                f"{where} was begun with other objectives: it has {described(kept)}, and given were "
-                f"{described(setup)}: give the same or none, or begin another store"
-            )
         return kept
+
+    def _agree(self, setup: Setup | None, where: str) -> None:
+        """Raise `InputError` where other objectives were given than the journal has."""
+        if setup is not None and not same_objectives(setup, self.setup):
+            raise InputError(
+                f"{where} was begun with other objectives: it has {described(self.setup)}, and given were "
+                f"{described(setup)}: give the same or none, declare them anew (redeclare), or begin another store"
+            )
 
     # Reading
 
@@ -225,7 +238,7 @@ class SqlStore(Store):
 class SqlReader(Reader, SqlStore):
     """A store in a database that is read and not changed."""
 
-    _take_over = Reader._refuse
+    _take_over = _declare = Reader._refuse
 
     def kinds(self) -> dict[str, int]:
         """Return how many events there are of each kind; a feedback after the first to its decision is a part."""

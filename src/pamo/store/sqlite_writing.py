@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 
 from pamo.errors import DamagedError, InputError, StoreError
 from pamo.store import snapshot as snapshots
-from pamo.store.base import CLOSED, Event, Receipt, Setup
+from pamo.store.base import CLOSED, Declared, Event, Receipt, Setup
 from pamo.store.checksums import Chain, checksum, hidden, link
 from pamo.store.encoding import DECISION, decode, encode, rows_of, to_json
 from pamo.store.fold import Fold
 from pamo.store.ledger import Ledger, named, runs
-from pamo.store.rules import NOT_EMPTY, Entry
+from pamo.store.rules import NOT_EMPTY, Checker, Entry
 from pamo.store.sql import pages
 from pamo.store.sqlite_file import BUSY, apsw, inode_of, sentences
 from pamo.store.sqlite_reading import APPLICATION, FORMAT, SqliteJournal
@@ -136,6 +136,8 @@ class SqliteWriting(SqliteJournal):
                     kind, decision, user, key, body = row
                     if adopt:
                         event = decode(kind, decision, user, key, body)
+                        if isinstance(event, Declared):
+                            fold = Fold(event.setup)  # by which what follows can be folded
                         fold = Fold(event) if fold is None else fold  # type: ignore[arg-type]  # the first is the setup
                         fold.apply(event)
                 except Exception as error:
@@ -198,7 +200,7 @@ class SqliteWriting(SqliteJournal):
     def _append(self, events: list[Event]) -> list[Receipt]:
         self._ages.look()
         fold = self._fold
-        ledger = Ledger(fold.scales, self._ages, fold.arm_states, fold.features, fold)
+        ledger = Ledger(fold.scales, self._ages, fold.arm_states, fold.features, fold, user_features=fold.user_features)
         ids, keys = named(events)
         if ids:
             wanted = to_json([self._by(key) for key in keys])
@@ -254,8 +256,17 @@ class SqliteWriting(SqliteJournal):
             for page in pages(events, self._page):
                 self._insert(page)
                 count += len(page)
+        self.setup, self._declared = self._first_setup(), 0
+        self.began = self.setup
         self._fold_again()
+        self._checker = Checker(self.setup, self._features_of)
         return count
+
+    def _declare(self, setup: Setup, at: float) -> None:
+        sequence = self._fold.sequence + 1
+        self._doing(lambda: self._insert([(sequence, Declared(setup, at))]))
+        self.setup, self._declared = setup, sequence
+        self._fold_again()
 
     def _fold_again(self) -> None:
         with sentences(f"read {self.path}"):
