@@ -15,7 +15,7 @@ from campaigns.ledger import Ledger, Visit
 from pamo.arrays import Floats
 from pamo.contract.events import scores_of, together
 from pamo.statistics import ArmStatistics, UserStatistics
-from pamo.store import DecisionMade, FeedbackGiven, Setup, Store
+from pamo.store import ArmChanged, DecisionMade, FeedbackGiven, Setup, Store, TasteChanged
 from pamo.store.maintenance import TOLERANCE, verify
 
 
@@ -33,6 +33,8 @@ class Findings:
     differing: int = 0
     """Sums that are not the clients', or not the journal's refold."""
     events: int = 0
+    begun_anew: set[str] = field(default_factory=set)
+    """Users and arms that were found to have changed: their sums are compared with the journal's refold alone."""
     deviation: float = 0.0
     """The largest difference between the store's sums and the clients', relative to the size of their row."""
     examples: list[str] = field(default_factory=list)
@@ -132,6 +134,8 @@ def _journal(
             keys.add(visit.key)
             decisions[event.id] = (event, visit)
             _compare_decision(event, visit, findings)
+        elif isinstance(event, TasteChanged | ArmChanged):
+            findings.begun_anew.add(event.arm if isinstance(event, ArmChanged) else event.user or "")
         elif isinstance(event, FeedbackGiven):
             told = [name for part in parts[event.decision] for name in scores_of(part)]
             if any(name in told for name in scores_of(event)):
@@ -250,6 +254,8 @@ def _compare_rows(
     findings: Findings,
 ) -> None:
     for row, name in enumerate(names):
+        if name in findings.begun_anew:
+            continue
         sums, wrong = sums_of(setup, bodies[name]), []
         for one in statistics.names:
             ours = sums[one]

@@ -17,10 +17,10 @@ def pulls_of(policy: str, means: list[list[float]], preference: list[float], rou
 
 def test_lexicographic_lets_the_second_objective_decide_only_between_equals() -> None:
     """And the paper is right that weights which fall fast enough say the same."""
-    means, weights = [[0.8, 0.1], [0.8, 0.7], [0.3, 2.0]], [1.0, 0.1]
-    assert (pulls_of("lex", means, weights)[:, 1] > 2500).all()
-    assert (pulls_of("prucb-kp", means, weights)[:, 1] > 2000).all()
-    assert (pulls_of("s-ucb", means, weights)[:, 2] > 2500).all()  # the best sum
+    means, weights = [[0.8, 0.1], [0.8, 0.7], [0.3, 1.5]], [1.0, 0.2]
+    assert (pulls_of("lex", means, weights)[:, 1] > 2000).all()
+    assert (pulls_of("prucb-kp", means, weights)[:, 1] > 1500).all()
+    assert (pulls_of("s-ucb", means, weights)[:, 2] > 1500).all()  # the best sum
 
 
 def test_the_gini_index_mixes_arms_where_a_mix_is_fairer_than_any_arm() -> None:
@@ -29,7 +29,7 @@ def test_the_gini_index_mixes_arms_where_a_mix_is_fairer_than_any_arm() -> None:
     assert (np.abs(shares[:, :2] - 0.5) < 0.1).all()
     ordered = np.sort(shares @ np.array(means), axis=1)
     assert (ordered @ [1.0, 0.5] > 0.7).all()  # of 0.75; the best single arm has 0.6
-    assert (np.sort(np.array(means), axis=1) @ [1.0, 0.5] <= 0.6).all()
+    assert (np.sort(np.array(means), axis=1) @ [1.0, 0.5] < 0.61).all()
 
 
 def test_the_knowledge_gradient_serves_the_whole_front_and_little_else() -> None:

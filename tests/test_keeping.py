@@ -27,7 +27,8 @@ KEEPERS = policies.available("changing")
     ],
 )
 def test_one_that_forgets_nothing_is_the_one_it_comes_from(policy: str, all_of_it: str) -> None:
-    late = {} if "d-pareto" in policy else {"newcomers": 1, "arrival": 9}  # whose rounds count users who are not there
+    # The last one's rounds count all users, there or not.
+    late: dict[str, Any] = {} if "d-pareto" in policy else {"newcomers": 1, "arrival": 9}
     environment = environments.Gaussian(users=3, block_size=3, **late)
     result = simulate([policy, all_of_it], environment, rounds=60, trials=4, seed=3)
     kept, whole = result.values()

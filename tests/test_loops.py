@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 from typing import Any
 
@@ -56,8 +57,7 @@ def test_gymnasiums_checker_passes(name: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*WARN.*")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pygame, which comes along
 def test_mo_gymnasiums_wrapper_makes_one_reward_and_passes_the_checker_too() -> None:
-    import mo_gymnasium
-
+    mo_gymnasium: Any = importlib.import_module("mo_gymnasium")  # which says nothing of its names' types
     env = mo_gymnasium.make("pamo/gaussian-mo-v0", rounds=3, users=2, objectives=4)
     env.reset(seed=1)
     _, reward, *_ = env.step(0)

@@ -61,7 +61,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "exp3": {"mix": st.sampled_from([0.1, 1.0])},
     "pareto-kg": {"noise": st.sampled_from([0.1, 1.0])},
     "mo-ogde": {"step": st.sampled_from([0.1, 2.0])},
-    "lex": {"near": st.sampled_from([0.0, 0.2]), "scale": st.sampled_from([0.01, 0.5])},
+    "lex": {"near": st.sampled_from([0.0, 0.2, 0.5]), "scale": st.sampled_from([0.01, 0.5])},
 }
 
 # The rest of how a hidden preference is estimated: only what is shared has weights of its own, or a bias.

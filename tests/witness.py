@@ -365,6 +365,9 @@ def lex(q: Question) -> Verdict:
         margins = {arm: reward_mean(q, arm)[d] + wide[arm] - best + q.settings["near"] for arm in left}
         doubtful |= any(abs(margin) < TOLERANCE for margin in margins.values())
         left = [arm for arm in left if margins[arm] >= 0]
+        doubtful |= any(abs(wide[arm] - q.settings["near"]) < TOLERANCE for arm in left)
+        if len(left) == 1 or max(wide[arm] for arm in left) > q.settings["near"]:
+            break
     chosen = np.array([arm in left and counts[arm] == min(counts[one] for one in left) for arm in q.offer])
     return Verdict(None, np.zeros_like(chosen), np.ones_like(chosen)) if doubtful else any_of(chosen.tolist())
 

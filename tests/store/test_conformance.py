@@ -31,6 +31,7 @@ from pamo.store import (
     Store,
     TasteChanged,
     UserErased,
+    rules,
 )
 from pamo.store.ledger import Ledger
 from pamo.store.maintenance import verify
@@ -745,3 +746,15 @@ def test_a_part_that_comes_after_a_change_takes_nothing_back_that_is_gone(home: 
     wanted.observe([0, 0], [[0.75, 0.8, 0.5], [0.75, 0.9, 1.0]], [0.5, 0.5])
     assert store.users(["ann"]).rows[0, 1:] == pytest.approx(wanted.rows[0, 1:])
     assert store.users(["ann"]).rounds.tolist() == [4.0]
+
+
+def test_a_decision_takes_so_many_feedbacks(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each that comes all before it are read, so that there has to be an end."""
+    monkeypatch.setattr(rules, "MOST_PARTS", 3)
+    store = begun(home)
+    store.append(decision())
+    parts = [feedback(1, {name: value}) for name, value in WHOLE.items()]
+    assert [receipt.outcome for receipt in store.append_many(parts)] == [Outcome.RECORDED] * 3
+    receipt = store.append(feedback(1, {}, overall=3.0))
+    assert (receipt.outcome, "has 3 feedbacks" in receipt.reason) == (Outcome.CONFLICT, True)
+    assert store.append(parts[0]).outcome is Outcome.DUPLICATE

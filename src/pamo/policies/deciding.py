@@ -169,7 +169,7 @@ def _arguments(
             raise InputError(
                 f"{policy.id} keeps rows of its own, which no statistics hold: pass kept=pamo.policies.kept_for(…)"
             )
-        run = Keeping(*run, kept, t, user, chosen)
+        run = Keeping(run.hyperparameters, run.stream, run.scratch, kept, t, user, chosen)
     read = _read_user(policy, users, user, known, population, sites)
     return np.empty(tile.shape[1]), len(chosen), t, tile, read, common, run, dims
 

@@ -21,22 +21,25 @@ def _score_lex(
     if mark_unpulled(scores, offered, arms):
         return
     log_term, near = math.log(t) + 0.25 * math.log(count_of(dims) * offered), run.hyperparameters[0]
-    widest = 0.0
     for j in range(offered):
         run.scratch[0, j] = math.sqrt(run.hyperparameters[1] * log_term / arms[PULLS, j])
         scores[j] = 0.0  # may be the best in all objectives so far
+    left, widest = offered, 0.0
     for d in range(count_of(dims)):
         best = -np.inf
         for j in range(offered):
             if scores[j] == 0.0:
                 best = max(best, arms[MEAN + d, j] - run.scratch[0, j])
+        left, widest = 0, 0.0
         for j in range(offered):
             if scores[j] == 0.0 and arms[MEAN + d, j] + run.scratch[0, j] < best - near:
                 scores[j] = UNSCORED
+            if scores[j] == 0.0:
+                left += 1
+                widest = max(widest, run.scratch[0, j])
+        if left == 1 or widest > near:  # one is best, or too little is known to call them equal
+            break
     for j in range(offered):
-        if scores[j] == 0.0:
-            widest = max(widest, run.scratch[0, j])
-    for j in range(offered):  # of those that are left, one of which least is known
         if scores[j] == 0.0 and run.scratch[0, j] == widest:
             scores[j] = 1.0
 
@@ -45,13 +48,14 @@ def _score_lex(
 class LexUcb(Policy):
     """Lexicographic: arms that may be the best in the first objective, of these those that may be in the second, …
 
-    Of the arms that are left the one pulled least. An arm goes in objective d if r̂_i(d) + w_i < max_j (r̂_j(d) − w_j) −
-    ε over those left, w_i = √(scale·ln(t·(D·|offer|)^¼)/N_i); an arm never pulled comes first.
+    An arm goes in objective d if r̂_i(d) + w_i < max_j (r̂_j(d) − w_j) − ε over those left, with w_i =
+    √(scale·ln(t·(D·|offer|)^¼)/N_i). Those left count as equal, and the next objective decides, once w_i ≤ ε for all of
+    them. Of those left in the end the one pulled least is pulled; one never pulled comes first.
 
     >>> LexUcb(near=0.1).label
     'lex:near=0.1'
 
-    Reference: Hüyük & Tekin (2021), its confidence sets; theirs goes on to pull by a chain of near-equal arms.
+    Reference: Hüyük & Tekin (2021), its confidence sets; theirs tells near-equal arms by chains of them.
     """
 
     id: ClassVar[str] = "lex"

@@ -13,7 +13,17 @@ from pamo.environments.base import Environment
 from pamo.errors import InputError
 from pamo.policies.base import Feedback, Keeping, Policy, Run, Shape, check_kernel, kept_for, pick, scratch_for
 from pamo.priors import Room, start_arms
-from pamo.reading import clear_arms, common_numbers, gather, padded, scatter_at, step_arm, tile_height, user_numbers
+from pamo.reading import (
+    PREFERENCE,
+    clear_arms,
+    common_numbers,
+    gather,
+    padded,
+    scatter_at,
+    step_arm,
+    tile_height,
+    user_numbers,
+)
 from pamo.simulation.cpu import plan_for, spread_for
 from pamo.simulation.learning import (
     RIDGE,
@@ -90,8 +100,11 @@ class Player:
         self._served = np.zeros(users, dtype=np.int64)
         self._now: dict[int, tuple[int, Floats, Floats | None]] = {}
 
-    def choose(self, user: int, offer: npt.ArrayLike) -> int:
-        """Return one of the arms on offer, for this user."""
+    def choose(self, user: int, offer: npt.ArrayLike, preference: npt.ArrayLike | None = None) -> int:
+        """Return one of the arms on offer, for this user.
+
+        preference: this round's c_t, where it is known beforehand: Algorithm 3 as its analysis has it, with `prucb-kp`.
+        """
         if user in self._now:
             self._learn_round()
         arms = np.atleast_1d(np.asarray(offer, dtype=np.int64))
@@ -99,11 +112,14 @@ class Player:
         tile, scores = np.empty((len(table), padded(len(arms)))), np.empty(padded(len(arms)))
         clear_arms(tile)
         gather(tile, table, arms)
-        run: Run | Keeping = Run(self._numbers, self._stream, np.empty(scratch_for(len(arms), self._objectives)))
+        scratch = np.empty(scratch_for(len(arms), self._objectives))
+        run: Run | Keeping = Run(self._numbers, self._stream, scratch)
         if self.policy.remember is not None:
-            run = Keeping(*run, self._kept, self.round, user, arms)
+            run = Keeping(self._numbers, self._stream, scratch, self._kept, self.round, user, arms)
         chunk, lane = divmod(user, LANES)
         read = np.ascontiguousarray(self._users.read[chunk, :, lane])
+        if preference is not None:
+            read[PREFERENCE : PREFERENCE + self._objectives] = preference
         t = int(self._served[user]) + 1
         type(self.policy).kernel(scores, len(arms), t, tile, read, self._common[0], run, self._dims)
         return int(arms[pick(scores, len(arms), self._stream)])
@@ -138,7 +154,8 @@ class Player:
         users.here.fill(0.0)
         for user, _ in pulls:
             users.here[divmod(user, LANES)] = 1.0
-        learn_users(users, 1, rewards, statements, plan, LANES, self._room, self._working, self._spread, dims)
+        if plan.kind == RIDGE or plan.wants_stated:  # else there is nothing to learn of them, and a call is not free
+            learn_users(users, 1, rewards, statements, plan, LANES, self._room, self._working, self._spread, dims)
         for user, (arm, values, _) in pulls:
             owner = user if self.policy.per_user else 0
             step_arm(self._arms[owner], arm, self._sums[owner, arm], values, self._common[0], self._spread, dims)
