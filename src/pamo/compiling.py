@@ -68,7 +68,11 @@ class _Part(CPUDispatcher):
 
     @cached_property
     def _outside(self) -> Any:
-        return kernel(self.py_func)
+        outside = kernel(self.py_func)
+        if (key := getattr(outside._cache, "_index_key", None)) is not None:
+            # Else it would be given what is cached of this one, which Python cannot call: the process would end there.
+            outside._cache._index_key = lambda signature, codegen: (*key(signature, codegen), "from Python")
+        return outside
 
     def __call__(self, *arguments: Any) -> Any:
         return self._outside(*arguments)
