@@ -68,11 +68,7 @@ class _Part(CPUDispatcher):
 
     @cached_property
     def _outside(self) -> Any:
-        outside = kernel(self.py_func)
-        if (key := getattr(outside._cache, "_index_key", None)) is not None:
-            # Else it would be given what is cached of this one, which Python cannot call: the process would end there.
-            outside._cache._index_key = lambda signature, codegen: (*key(signature, codegen), "from Python")
-        return outside
+        return kernel(self.py_func)
 
     def __call__(self, *arguments: Any) -> Any:
         return self._outside(*arguments)
