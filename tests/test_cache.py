@@ -20,16 +20,18 @@ HOLDS_KERNEL = re.compile(r"^@(kernel|inlined)\b|\bnjit\(|\bcompile_for\(", re.M
 # Runs two policies and prints what was compiled (misses) and what came from the disk (hits).
 PROGRAM = """
 import json
+import numpy as np
 import pamo
 from pamo import compiling, environments, policies, simulate
+from pamo.rows import observe
 from pamo.simulation.loop import trial_loop
 from pamo.simulation.rounds import choosing, drawing
 
 result = simulate(["prucb-hp", "ucb"], environments.Gaussian(users=2, block_size=2), rounds=20, trials=2, seed=1)
 kernels = {
     "loop": trial_loop(3, False, False),  # as `simulate` asks for it: the very same object
-    "prucb-hp": choosing(policies.PrucbHp.kernel),
-    "ucb": choosing(policies.Ucb.kernel),
+    "prucb-hp": choosing(policies.PrucbHp.kernel, None),
+    "ucb": choosing(policies.Ucb.kernel, None),
     "instance": environments.Gaussian.instance,
     "draw": drawing(environments.Gaussian.draw),
 }
@@ -37,6 +39,10 @@ counts = {
     name: [sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())]
     for name, kernel in kernels.items()
 }
+# What kernels have compiled into them has no way in from Python: were that taken from the cache here, we would end here.
+row = np.zeros(6)
+observe(row, 0, 1.0, np.ones(3), 3)
+assert row.tolist() == [1.0] * 6
 regret = [outcome.final_regret.tolist() for outcome in result.values()]
 print(json.dumps({"file": pamo.__file__, "stamp": compiling.kernel_stamp(), "counts": counts, "regret": regret}))
 """
