@@ -52,8 +52,9 @@ def run_page(page: Path) -> list[tuple[str, Any]]:
 
 def shown(value: Any) -> str:
     """Return a value as HTML, as a notebook would show it."""
-    if hasattr(value, "_repr_html_"):
-        return str(value._repr_html_())
+    html = value._repr_html_() if hasattr(value, "_repr_html_") else None
+    if html is not None:  # Matplotlib's figures have one that says nothing
+        return str(html)
     if hasattr(value, "_repr_png_"):
         return f'<img alt="" src="data:image/png;base64,{base64.b64encode(value._repr_png_()).decode()}">'
     return f"<pre>{escape(repr(value))}</pre>"

@@ -27,7 +27,6 @@ def test_each_does_what_its_paper_says(claim, tables: Tables) -> None:  # type: 
     ("claim", "policy", "stands_in"),
     [
         ("lexicographic", "lex", "s-ucb"),
-        ("gini", "mo-ogde", "s-ucb"),
         ("changing-users", "sw-ucb:window=100", "ucb-per-user"),
         ("changing-fronts", "d-pareto-ucb:discount=0.98", "pareto-ucb"),
     ],
@@ -38,4 +37,10 @@ def test_another_policy_under_its_name_turns_the_verdict(
     rows = [row for row in tables["shares"].rows() if row["policy"] != policy]
     rows += [row | {"policy": policy} for row in rows if row["policy"] == stands_in]
     (judged,) = (one for one in STUDY.claims if one.id == claim)
+    assert judged.judge({"shares": Table.from_rows(rows)}).verdict == Verdict.NOT
+
+
+def test_a_single_arm_is_no_fair_mix(tables: Tables) -> None:
+    rows = [row | {"share": float(row["arm"] == 2)} for row in tables["shares"].rows()]
+    (judged,) = (one for one in STUDY.claims if one.id == "gini")
     assert judged.judge({"shares": Table.from_rows(rows)}).verdict == Verdict.NOT
