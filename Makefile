@@ -17,7 +17,7 @@ say = @printf '\n\033[1m== %s\033[0m\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint bench docs lock clean
+.PHONY: help run test lint bench docs smoke sbom lock clean
 
 help: ## say what there is
 	@printf 'pamo: make TARGET. The first call sets up $(VENV); the next ones start at once.\n\n'
@@ -60,6 +60,14 @@ docs: $(DOCS_VENV)/.ready $(VENV)/.ready ## build the documentation into docs/_b
 	@# -E: a page that is not read again does not repeat its warning, and a second build would hide the first's.
 	$(DOCS_VENV)/bin/python -m sphinx -E -W --keep-going -b html docs docs/_build/html
 	cp reports/paper/report.html docs/_build/html/report.html
+
+smoke: $(VENV)/.ready ## install the wheel into clean environments, by pip and by uv, with each extra
+	$(say) 'Trying the wheel'
+	$(BIN)/python scripts/smoke.py
+
+sbom: $(VENV)/.ready ## list every package that pamo brings in, with its licence and its hashes, into dist/
+	$(say) 'Listing what pamo is made of'
+	$(BIN)/python scripts/sbom.py dist/pamo.cdx.json
 
 # The pinned versions are those for every supported Python and system (--universal); the files name no index, so that
 # each machine uses its own.

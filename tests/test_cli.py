@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -437,6 +438,23 @@ def test_no_command_prints_the_help(capsys):
 def test_the_version(capsys):
     assert run("--version") == 0
     assert capsys.readouterr().out == f"pamo {__version__}\n"
+
+
+def test_the_version_for_bug_reports_tells_all_but_who_runs_it(capsys, monkeypatch):
+    monkeypatch.setenv("PAMO_STORE", "postgresql://ann:secret@db/pamo")
+    assert run("--version", "--verbose") == 0
+    told = capsys.readouterr().out
+    first, *rest = told.splitlines()
+    assert first == f"pamo {__version__}"
+    named = dict(line.split(": ", 1) for line in rest)
+    assert list(named) == [
+        "python", "processor", "packages", "extras", "of the extras", "compiled code", "variables set"
+    ]  # fmt: skip
+    assert "PAMO_STORE" in named["variables set"]
+    assert "sqlite" in named["extras"]
+    assert re.match(r"\d+ files of [\d.]+ MB together, ", named["compiled code"])
+    for secret in (str(Path.home()), str(Path(cli.__file__).parents[3]), "ann", "secret"):
+        assert secret not in told
 
 
 # As a process: streams, signals, pipes

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pamo import environments, policies
-from pamo._version import __version__
 from pamo.cli.coverage import add_coverage
 from pamo.cli.demo import add_demo
 from pamo.cli.doctor import add_doctor
@@ -33,6 +32,7 @@ from pamo.cli.ratings import add_ratings
 from pamo.cli.research import add_compare, add_reproduce
 from pamo.cli.service import add_service
 from pamo.cli.store import add_store
+from pamo.cli.version import version
 from pamo.errors import PamoError
 from pamo.plain import to_json
 from pamo.simulation import Result, simulate, summarize
@@ -58,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="replace")
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.version:
+        print(version(verbose=options.verbose))
+        return 0
     command: Callable[[argparse.Namespace], int] | None = getattr(options, "command", None)
     if command is None:
         parser.print_help()
@@ -88,7 +91,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="pamo",
         description="Learn what each person cares about, and pick for them accordingly.",
     )
-    parser.add_argument("--version", action="version", version=f"pamo {__version__}")
+    parser.add_argument("--version", action="store_true", help="say which version this is")
+    parser.add_argument("--verbose", action="store_true", help="with --version: and all that a bug report needs")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_simulate(commands)
     add_compare(commands)

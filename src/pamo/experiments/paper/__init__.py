@@ -6,6 +6,7 @@ from pamo.experiments.paper import (
     ablation,
     bounds,
     confidence,
+    families,
     hidden,
     horizon,
     known,
@@ -33,3 +34,5 @@ STUDIES: dict[str, Study] = {
         ablation,
     )
 }
+EXTENDED: dict[str, Study] = {module.STUDY.name: module.STUDY for module in (families,)}
+"""What others have claimed, of the families that the paper cites."""
