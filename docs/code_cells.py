@@ -36,11 +36,18 @@ class Notebook:
                 value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), self.names)
         return printed.getvalue(), value
 
+    def close(self) -> None:
+        """Remove the folder."""
+        self.folder.cleanup()
+
 
 def run_page(page: Path) -> list[tuple[str, Any]]:
     """Run all cells of a page, and return what each printed and gave."""
     notebook = Notebook()
-    return [notebook.run(cell) for cell in CELL.findall(page.read_text(encoding="utf-8"))]
+    try:
+        return [notebook.run(cell) for cell in CELL.findall(page.read_text(encoding="utf-8"))]
+    finally:
+        notebook.close()
 
 
 def shown(value: Any) -> str:
@@ -57,17 +64,19 @@ def setup(app: Any) -> dict[str, Any]:
     from docutils import nodes
     from docutils.parsers.rst import Directive
 
+    notebooks: dict[str, Notebook] = {}
+
     class CodeCell(Directive):
         """A cell: its source, and below it what it gave."""
 
         has_content, optional_arguments = True, 1
 
         def run(self) -> list[Any]:
-            environment = self.state.document.settings.env
-            notebooks = app.__dict__.setdefault("pamo_notebooks", {})
-            notebook = notebooks.setdefault(environment.docname, Notebook())
+            page = self.state.document.settings.env.docname
+            if page not in notebooks:
+                notebooks[page] = Notebook()
             source = "\n".join(self.content)
-            printed, value = notebook.run(source)
+            printed, value = notebooks[page].run(source)
             result: list[Any] = [nodes.literal_block(source, source, language="python")]
             if printed:
                 result.append(nodes.literal_block(printed, printed, language="text"))
@@ -75,5 +84,10 @@ def setup(app: Any) -> dict[str, Any]:
                 result.append(nodes.raw("", shown(value), format="html"))
             return result
 
+    def close(app: Any, error: Exception | None) -> None:
+        for notebook in notebooks.values():
+            notebook.close()
+
+    app.connect("build-finished", close)
     app.add_directive("code-cell", CodeCell)
     return {"parallel_read_safe": False}

@@ -116,3 +116,29 @@ def test_the_stamp_covers_how_kernels_are_compiled(monkeypatch):
     before = compiling.kernel_stamp.__wrapped__()
     monkeypatch.setitem(compiling.OPTIONS, "error_model", "python")
     assert compiling.kernel_stamp.__wrapped__() != before
+
+
+WITHIN = """
+from pamo.compiling import apart, kernel, log
+
+part = apart(log.py_func)
+
+@kernel
+def twice(x):
+    return log(x) + part(x)
+
+print(twice(3.0) == 2.0 * log(3.0) == 2.0 * kernel(log.py_func)(3.0))
+"""
+
+
+def test_python_can_call_what_was_cached_for_kernels_alone(tmp_path: Path) -> None:
+    """What is cached of it for a kernel has no way in, and must not be taken for what Python calls."""
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", WITHIN],
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

@@ -10,9 +10,7 @@ import pytest
 
 from pamo import InputError, environments, policies, simulate
 from pamo.engine import Engine
-from pamo.environments import Environment
 from pamo.policies import Keeps, Shape, Ucb
-from pamo.simulation.stepping import Player
 
 KEEPERS = policies.available("changing")
 
@@ -34,35 +32,6 @@ def test_one_that_forgets_nothing_is_the_one_it_comes_from(policy: str, all_of_i
     kept, whole = result.values()
     np.testing.assert_allclose(kept.regret_by_user, whole.regret_by_user)
     np.testing.assert_array_equal(kept.pulls, whole.pulls)
-
-
-def share_of_the_new_best(policy: str, seed: int) -> float:
-    """Return how often arm 1 is pulled in the last 50 rounds; it is best for 100, having been poor for 900."""
-    sizes = Environment(users=1, arms=3, block_size=1, objectives=2, protocol="all")
-    player, generator = Player(policies.parse(policy), sizes, rounds=1000, seed=seed), np.random.default_rng(seed)
-    chosen = []
-    for t in range(1000):
-        means = [1.0, 0.0 if t < 900 else 2.0, -0.5]
-        arm = player.choose(0, [0, 1, 2])
-        reward = means[arm] + generator.normal(0.0, 0.1, 2)
-        player.learn(0, arm, reward, float(reward.mean()))
-        chosen.append(arm)
-    return chosen[-50:].count(1) / 50
-
-
-@pytest.mark.parametrize(
-    ("policy", "stationary"),
-    [
-        ("sw-ucb:window=100", "ucb-per-user"),
-        ("d-ucb:discount=0.98", "ucb-per-user"),
-        ("sw-pareto-ucb:window=100", "pareto-ucb"),
-        ("d-pareto-ucb:discount=0.98", "pareto-ucb"),
-    ],
-)
-def test_one_that_forgets_finds_what_is_best_now(policy: str, stationary: str) -> None:
-    here, there = ([share_of_the_new_best(name, seed) for seed in range(3)] for name in (policy, stationary))
-    assert min(here) > 0.5
-    assert np.median(there) < 0.3
 
 
 def test_exp3_ends_on_what_gives_most_and_goes_on_looking() -> None:

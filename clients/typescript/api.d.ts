@@ -35,6 +35,8 @@ export interface DecisionBody {
   k?: number | undefined;
   /** The user's weights, where they are known. */
   preference?: Record<string, number> | null | undefined;
+  /** What is known of the user: numbers, yes or no, words, of the features that are declared for users. It is kept until it changes; null is one that is not known any more. */
+  features?: Record<string, number | boolean | string | null> | null | undefined;
 }
 
 /**
@@ -70,6 +72,8 @@ export interface BatchDecision {
   k?: number | undefined;
   /** The user's weights, where they are known. */
   preference?: Record<string, number> | null | undefined;
+  /** What is known of the user: numbers, yes or no, words, of the features that are declared for users. It is kept until it changes; null is one that is not known any more. */
+  features?: Record<string, number | boolean | string | null> | null | undefined;
   key?: string | null | undefined;
 }
 
@@ -144,7 +148,8 @@ export interface ExplainedDecision {
  *
  * preference: the weights used. chosen: what its score is made of, None for a policy that forms no preference.
  * without_exploration: the same for the arm of the highest value, which may be the same arm; None before any was
- * tried. sentence: all this in words. explored: whether another arm would have been chosen without exploration.
+ * tried. sentence: all this in words. scores: by objective where the chosen arm's score was from: "given" beforehand,
+ * "seen" in feedback to it, or "foretold" from other arms'. explored: whether another had been chosen otherwise.
  */
 export interface Explanation {
   decision: string;
@@ -154,6 +159,7 @@ export interface Explanation {
   without_exploration: ArmScore | null;
   sentence: string;
   explored: boolean;
+  scores: Record<string, string>;
 }
 
 /**
@@ -241,11 +247,12 @@ export interface UserFound {
   rounds: number;
 }
 
-/** Everything that is kept of a user: what was learned, decisions and feedback. */
+/** Everything that is kept of a user: what was learned, decisions and feedback, and what is known beforehand. */
 export interface UserExport {
   user: string;
   preference: Preference;
   history: Record<string, unknown>[];
+  features: Record<string, boolean | number | string>;
 }
 
 /** Arms, the retired ones among them. */
@@ -253,7 +260,12 @@ export interface ArmList {
   arms: Arm[];
 }
 
-/** An arm: its id, its name for display, whether it is offered, how many complete feedbacks it has, its features. */
+/**
+ * An arm: its id, its name for display, whether it is offered, and its features.
+ *
+ * pulls: how many feedbacks it has, the incomplete ones too; where it was found to have changed, as many as told of
+ * the objective that most is known of.
+ */
 export interface Arm {
   id: string;
   name: string;
@@ -275,23 +287,24 @@ export interface BatchArm {
   id: string;
 }
 
-/** Features that arms may have from now on. */
+/** Features that arms, or users, may have from now on. */
 export interface FeaturesBody {
   features: DeclaredFeature[];
+  of?: "arms" | "users" | undefined;
 }
 
-/** What may be known of an arm beforehand. */
+/** What may be known of an arm, or of a user, beforehand. */
 export interface DeclaredFeature {
   name: string;
   kind?: "number" | "word" | "yes or no" | undefined;
 }
 
-/** The features that arms may have. */
+/** The features that arms, or users, may have. */
 export interface Features {
   features: Feature[];
 }
 
-/** What is known of arms beforehand: a name, and whether it is a number, a yes or no, or a word. */
+/** What is known of arms, or of users, beforehand: a name, and whether it is a number, a yes or no, or a word. */
 export interface Feature {
   name: string;
   kind: string;
@@ -368,11 +381,12 @@ export interface Ranked {
   values: Record<string, number>;
 }
 
-/** The objectives, the scale of the overall score, and the features that arms may have. */
+/** The objectives, the scale of the overall score, and the features that arms and users may have. */
 export interface Objectives {
   objectives: Objective[];
   overall: Objective;
   features: Feature[];
+  user_features: Feature[];
 }
 
 /** What an arm is scored on: its scale as people give it, and whether less of it is better. */
@@ -475,7 +489,7 @@ export interface Operations {
   getArms: { given: Record<string, never>; answer: ArmList };
   /** Offer many arms from now on, as putArm does one; nothing is recorded if one of them is wrong. */
   putArms: { given: { body: ArmBatch }; answer: ArmList };
-  /** Let arms have more features from now on; the same again changes nothing. */
+  /** Let arms, or users, have more features from now on; the same again changes nothing. */
   declareFeatures: { given: { body: FeaturesBody }; answer: Features };
   /** Return an arm. */
   getArm: { given: { id: string }; answer: Arm };
@@ -489,7 +503,7 @@ export interface Operations {
   getLeaderboard: { given: { query?: { objective?: string; sort?: "mean" | "name" | "pulls"; order?: "ascending" | "descending"; search?: string; offset?: number; limit?: number } }; answer: Leaderboard };
   /** Rank the arms for somebody with these weights, by what is known of them; nothing is decided or recorded. */
   rankArms: { given: { query?: { limit?: number }; body: RankingBody }; answer: Ranking };
-  /** Return the objectives, the scale of the overall score, and the features that arms may have. */
+  /** Return the objectives, the scale of the overall score, and the features that arms and users may have. */
   getObjectives: { given: Record<string, never>; answer: Objectives };
   /** Count arms, users, feedbacks, and decisions that wait for one. */
   getStatistics: { given: Record<string, never>; answer: Statistics };

@@ -93,15 +93,18 @@ export class Client {
   arms(): Promise<api.Arm[]>;
   /** Return the active arms, those on the Pareto front first, with how sure it is that they are on it. */
   front(query?: NonNullable<api.Operations["getFront"]["given"]["query"]>): Promise<api.FrontArm[]>;
-  /** Let arms have these features from now on; return all that there are. Needs the role admin. */
-  declareFeatures(features: Iterable<string | api.DeclaredFeature>): Promise<api.Feature[]>;
+  /** Let arms, or users, have these features from now on; return all that those have. Needs the role admin. */
+  declareFeatures(
+    features: Iterable<string | api.DeclaredFeature>,
+    whose?: { of?: "arms" | "users" },
+  ): Promise<api.Feature[]>;
 
   /** Return what arms are scored on. */
   objectives(): Promise<api.Objective[]>;
   /** Return the scale of the overall score. */
   overall(): Promise<api.Objective>;
-  /** Return what may be known of arms beforehand. */
-  features(): Promise<api.Feature[]>;
+  /** Return what may be known of arms, or of users, beforehand. */
+  features(whose?: { of?: "arms" | "users" }): Promise<api.Feature[]>;
   /** Count what there is: arms, users who gave feedback, feedbacks, and decisions that wait for one. */
   statistics(): Promise<api.Statistics>;
   /** Tell whether the service is alive; asked once, and never thrown. */

@@ -133,9 +133,9 @@ export class Client {
     return (await this.call("getFront", { query })).arms;
   }
 
-  async declareFeatures(features) {
+  async declareFeatures(features, { of = "arms" } = {}) {
     const declared = [...features].map((one) => (typeof one === "string" ? { name: one } : one));
-    return (await this.call("declareFeatures", { body: { features: declared } })).features;
+    return (await this.call("declareFeatures", { body: { features: declared, of } })).features;
   }
 
   // The service
@@ -148,8 +148,9 @@ export class Client {
     return (await this.call("getObjectives")).overall;
   }
 
-  async features() {
-    return (await this.call("getObjectives")).features;
+  async features({ of = "arms" } = {}) {
+    const told = await this.call("getObjectives");
+    return of === "arms" ? told.features : told.user_features;
   }
 
   statistics() {

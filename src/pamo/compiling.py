@@ -63,7 +63,7 @@ class _Inside(Compiler):
         return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
 
 
-class _Part(CPUDispatcher):  # type: ignore[misc]  # of Numba, untyped
+class _Part(CPUDispatcher):
     """A function that is compiled into kernels; Python is given one compiled for it where it calls after all."""
 
     @cached_property
@@ -80,7 +80,11 @@ def inlined(function: Callable[..., Any], compiler: type[Compiler] = _Inside) ->
     An array is seven words or more to pass, so a call costs more than most of our small functions do.
     """
     options = {"nopython": True, "boundscheck": None, "forceinline": True, **OPTIONS}
-    return _cached(_Part(function, targetoptions=options, pipeline_class=compiler))
+    compiled = _cached(_Part(function, targetoptions=options, pipeline_class=compiler))
+    usual = getattr(getattr(compiled, "_cache", None), "_index_key", None)
+    if usual is not None:  # the same function may be a kernel, too: without a way in it must not be taken for that
+        compiled._cache._index_key = lambda signature, codegen: (usual(signature, codegen), compiler.__name__)
+    return compiled
 
 
 def anywhere(function: Function) -> Function:

@@ -18,7 +18,8 @@ const METHODS = {
   add_arms: (client, { arms }) => client.addArms(arms),
   retire_arm: (client, { arm }) => client.retireArm(arm),
   arm: (client, { arm }) => client.arm(arm),
-  declare_features: (client, { features }) => client.declareFeatures(features),
+  declare_features: (client, { features, ...whose }) => client.declareFeatures(features, whose),
+  features: (client, whose) => client.features(whose),
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

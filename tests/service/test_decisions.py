@@ -340,6 +340,7 @@ def test_a_decision_is_explained(service: Service) -> None:
         "chosen",
         "without_exploration",
         "sentence",
+        "scores",
         "explored",
     ]
     assert explanation["chosen"]["arm"] == made["arm"]

@@ -528,9 +528,9 @@ def test_adding_arms_one_by_one_looks_at_no_other_arm(home: Home, monkeypatch: p
         seen.append(len(few))
         learn(self, few)
 
-    def judge_by_what_there_is(self: Any, scales: Any, ages: Any, arms: Any, *more: Any) -> None:
+    def judge_by_what_there_is(self: Any, scales: Any, ages: Any, arms: Any, *more: Any, **named: Any) -> None:
         assert arms is (store._fold.arm_states if hasattr(store, "_fold") else store._arms.states)  # type: ignore[attr-defined]
-        judge(self, scales, ages, arms, *more)
+        judge(self, scales, ages, arms, *more, **named)
 
     monkeypatch.setattr(ArmCache, "learn", learn_few)
     monkeypatch.setattr(Ledger, "__init__", judge_by_what_there_is)

@@ -22,6 +22,7 @@ _REPRODUCE_HELP = """\
 examples:
   pamo reproduce                       everything, at the paper's size: about two minutes on two cores
   pamo reproduce --quick               everything, small: a few seconds
+  pamo reproduce --extended            and what others claim of the families that the paper cites
   pamo reproduce hidden --trials 400   one study, with more trials
 """
 
@@ -77,6 +78,7 @@ def add_reproduce(commands: Any) -> None:
     parser.add_argument("name", nargs="*", metavar="NAME", help="studies to run (default: all; --list names them)")
     parser.add_argument("--list", action="store_true", help="list the studies and stop")
     parser.add_argument("--quick", action="store_true", help="a small version of each, to see that it works")
+    parser.add_argument("--extended", action="store_true", help="the cited families as well, each in its own setting")
     parser.add_argument("--trials", type=whole, metavar="N", help="trials of each (default: 100; confidence 10,000)")
     add_seed(parser)
     parser.add_argument(
@@ -125,24 +127,25 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _reproduce(options: argparse.Namespace) -> int:
     # Imported here: the studies are not needed, nor their weight, for anything else.
-    from pamo.experiments.paper import STUDIES
+    from pamo.experiments.paper import EXTENDED, STUDIES
     from pamo.experiments.report import verdict_table, write_report
     from pamo.experiments.runner import finished, run_studies
 
+    known = STUDIES | EXTENDED
     if options.list:
-        for study in STUDIES.values():
+        for study in known.values():
             print(f"{study.name:<13}{study.title} ({study.source})")
         return 0
     for name in options.name:
-        if name not in STUDIES:
-            raise unknown_name("study", name, STUDIES)
+        if name not in known:
+            raise unknown_name("study", name, known)
     if options.seed < 0:
         raise InputError(f"expected --seed to be at least 0, got {options.seed}")
     output = Path(options.output)
     if output.exists() and not output.is_dir():
         raise InputError(f"expected --output to be a folder, got the file {options.output!r}")
     records = run_studies(
-        [study for study in STUDIES.values() if not options.name or study.name in options.name],
+        [study for study in known.values() if study.name in (options.name or (known if options.extended else STUDIES))],
         output,
         seed=options.seed,
         quick=options.quick,
@@ -151,7 +154,7 @@ def _reproduce(options: argparse.Namespace) -> int:
     )
     # The report shows all that the folder holds, so that studies can be run one by one.
     fresh = {record["name"]: record for record in records}
-    shown = [fresh.get(name) or finished(output / name) for name in STUDIES]
+    shown = [fresh.get(name) or finished(output / name) for name in known]
     page = write_report([record for record in shown if record is not None], output)
     print(verdict_table(records))
     print(f"\nreport: {page}")

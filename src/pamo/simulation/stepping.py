@@ -154,7 +154,8 @@ class Player:
         users.here.fill(0.0)
         for user, _ in pulls:
             users.here[divmod(user, LANES)] = 1.0
-        learn_users(users, 1, rewards, statements, plan, LANES, self._room, self._working, self._spread, dims)
+        if plan.kind == RIDGE or plan.wants_stated:  # else there is nothing to learn of them, and a call is not free
+            learn_users(users, 1, rewards, statements, plan, LANES, self._room, self._working, self._spread, dims)
         for user, (arm, values, _) in pulls:
             owner = user if self.policy.per_user else 0
             step_arm(self._arms[owner], arm, self._sums[owner, arm], values, self._common[0], self._spread, dims)

@@ -17,7 +17,7 @@ from pamo.errors import StoreError
 from pamo.store import snapshot as snapshots
 from pamo.store.base import Event, Outcome, Receipt, UserErased
 from pamo.store.checksums import checksum
-from pamo.store.encoding import DECISION, encode, to_json
+from pamo.store.encoding import encode, to_json
 from pamo.store.ledger import nobody, runs
 from pamo.store.rules import Entry, redacted
 from pamo.store.snapshot import Doing
@@ -31,6 +31,27 @@ LONGEST_PAUSE = 0.02
 
 PATIENCE = 5.0
 """Seconds for which an erasure waits until nobody reads the log any more."""
+
+
+def record_size(*columns: str | int | None) -> int:
+    """Return the bytes that columns of a row take as SQLite keeps them.
+
+    An event that takes no more room than before stays where it is, and so do all others on its page: to make room,
+    SQLite would move them to other pages, and leave copies of them behind.
+    """
+    size = 0
+    for value in columns:
+        if isinstance(value, str):
+            length = len(value.encode())
+            size += length + (1 if length < 58 else 2 if length < 8186 else 3)  # the type says how long it is
+        else:
+            bits = 0 if value is None else value.bit_length()
+            size += 1 + next(room for room, most in _ROOM if bits <= most) * (bits > 1)
+    return size
+
+
+_ROOM = ((1, 7), (2, 15), (3, 23), (4, 31), (6, 47))
+"""Bytes of a whole number, and the bits that fit in."""
 
 
 class Erasing(NamedTuple):
@@ -118,15 +139,23 @@ class SqliteErasing(SqliteWriting):
         changed = []
         for row in self._rows(f"{self._ask.columns} WHERE decision IN ({some})", (*self._by(user), mark, AT_A_TIME)):
             old: Any = self._event(row)
-            sequence, kind, decision, name, key, body, own, _ = row
-            # As long as it was: SQLite then leaves all other events where they are, and no copies of them behind.
-            size = sum(len(text.encode()) for text in (name or "", key or "", body)) + 16 * (kind == DECISION)
+            sequence, kind, decision, name, key, body, own, summed = row
+            room = record_size(name, key, body, summed, *self._numbers(kind, name, key))
             new = encode(redacted(old)).body
-            new += " " * (size - len(new.encode()))
-            changed.append((sequence, None, None, new, own, checksum(own, kind, decision, None, None, new), None, None))
+            for spaces in range(max(room - record_size(None, None, new, 0, None, None), 0), -1, -1):
+                padded = new + " " * spaces
+                summed = checksum(own, kind, decision, None, None, padded)
+                left = room - record_size(None, None, padded, summed, None, None)
+                if left >= 0:
+                    break
+            self._moved = self._moved or left < 0
+            changed.append((sequence, None, None, padded, own, summed, None, None))
         return changed
 
     def _rewrite(self, changed: list[tuple[Any, ...]]) -> None:
+        if self._moved and self._unclean != "pages":
+            self._write.execute("INSERT OR REPLACE INTO facts VALUES ('unclean', 'pages')")
+            self._unclean = "pages"
         self._write.execute(REWRITE, (to_json(changed),))
         self._look_after_log()
 

@@ -94,6 +94,8 @@ class SqliteWriting(SqliteJournal):
     _snapshot_every: int
     _checkpoint_pages: int
     _log_pages = 0
+    _moved = False
+    """Whether an event takes more room than before, as one of a very short name may: the file is then written anew."""
 
     # The journal's form
 
@@ -324,6 +326,7 @@ class SqliteWriting(SqliteJournal):
         if self._unclean is not None:
             self._write.execute("DELETE FROM facts WHERE name = 'unclean'")
             self._unclean = None
+            self._moved = False
         return True
 
     # The snapshot

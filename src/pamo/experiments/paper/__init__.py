@@ -6,6 +6,7 @@ from pamo.experiments.paper import (
     ablation,
     bounds,
     confidence,
+    families,
     hidden,
     horizon,
     known,
@@ -23,13 +24,15 @@ STUDIES: dict[str, Study] = {
         lr_toy,
         wls_vs_lr,
         residual,
+        known,
         hidden,
         horizon,
         stated,
-        known,
         lower_bound,
         confidence,
         bounds,
         ablation,
     )
 }
+EXTENDED: dict[str, Study] = {module.STUDY.name: module.STUDY for module in (families,)}
+"""What others have claimed, of the families that the paper cites."""

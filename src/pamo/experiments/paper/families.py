@@ -1,0 +1,242 @@
+"""The families that the paper cites, each in the setting that it was made for; run by `pamo reproduce --extended`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pamo.arrays import Floats
+from pamo.environments import Environment, Fixed
+from pamo.experiments.figures import draw_bars, label, panels
+from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict, judge_share
+from pamo.experiments.tables import Table, Tables
+from pamo.policies import parse
+from pamo.progress import Progress
+from pamo.simulation import simulate, summarize
+from pamo.simulation.plot import BLUE, GREY, printed
+from pamo.simulation.stepping import Player
+
+EQUALS, FAIR, FRONT, CHANGED = "equals in the first objective", "a fair mix", "a front of two", "a new best arm"
+INSTANCES: dict[str, Any] = {
+    EQUALS: {
+        "means": [[0.8, 0.1], [0.8, 0.7], [0.3, 1.5]],
+        "preference": [1.0, 0.2],
+        "policies": ["lex", "prucb-kp", "s-ucb"],
+    },
+    FAIR: {"means": [[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]], "preference": [1.0, 1.0], "policies": ["mo-ogde", "s-ucb"]},
+    FRONT: {
+        "means": [[0.9, 0.2], [0.2, 0.9], [0.1, 0.1]],
+        "preference": [1.0, 1.0],
+        "policies": ["pareto-kg", "pareto-ucb"],
+    },
+}
+PAIRS = {
+    "sw-ucb:window=100": "ucb-per-user",
+    "d-ucb:discount=0.98": "ucb-per-user",
+    "sw-pareto-ucb:window=100": "pareto-ucb",
+    "d-pareto-ucb:discount=0.98": "pareto-ucb",
+}
+"""Those that forget, and those that do not."""
+_LATE, _LAST = 100, 50
+"""For so many rounds the new arm is the best, and of so many of them its share is taken."""
+
+
+def share_of_the_new_best(policy: str, rounds: int, seed: int) -> float:
+    """Return how often arm 1 is pulled in the last rounds, when it is the best, having been poor in all before."""
+    sizes = Environment(users=1, arms=3, block_size=1, objectives=2, protocol="all")
+    player, generator = Player(parse(policy), sizes, rounds=rounds, seed=seed), np.random.default_rng(seed)
+    chosen = []
+    for t in range(rounds):
+        means = [1.0, 0.0 if t < rounds - _LATE else 2.0, -0.5]
+        arm = player.choose(0, [0, 1, 2])
+        reward = means[arm] + generator.normal(0.0, 0.1, 2)
+        player.learn(0, arm, reward, float(reward.mean()))
+        chosen.append(arm)
+    return chosen[-_LAST:].count(1) / _LAST
+
+
+def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
+    shares = []
+    for name, given in settings["instances"].items():
+        environment = Fixed.of(means=given["means"], preferences=[given["preference"]])
+        result = simulate(
+            given["policies"], environment, rounds=settings["rounds"], trials=settings["trials"], seed=seed
+        )
+        for policy, outcome in zip(given["policies"], result.values(), strict=True):
+            for arm, pulls in enumerate(outcome.pulls.T):
+                columns = {"trial": np.arange(len(pulls)), "share": pulls / settings["rounds"]}
+                shares.append(Table({"instance": name, "policy": policy, "arm": arm} | columns))
+    progress(0.3)
+    pairs = settings["pairs"]
+    for policy in dict.fromkeys([*pairs, *pairs.values()]):
+        seeds = range(seed, seed + settings["changed_trials"])
+        found = [share_of_the_new_best(policy, settings["changed_rounds"], one) for one in seeds]
+        columns = {"trial": np.arange(len(found)), "share": found}
+        shares.append(Table({"instance": CHANGED, "policy": policy, "arm": 1} | columns))
+        progress(0.7 / (len(pairs) + 2))
+    return {"shares": Table.stack(shares)}
+
+
+def shares_of(tables: Tables, instance: str, policy: str) -> Floats:
+    """Return (trials, arms): how often each arm was pulled."""
+    rows = tables["shares"].where(instance=instance, policy=policy)
+    return np.stack([rows.where(arm=arm)["share"] for arm in rows.distinct("arm")], axis=1)
+
+
+def _judge_lex(tables: Tables) -> Finding:
+    mine, weights, best_sum = (shares_of(tables, EQUALS, policy) for policy in INSTANCES[EQUALS]["policies"])
+    good = [mine[:, 1].min() > 0.5, weights[:, 1].min() > 0.5]
+    return Finding(
+        judge_share(sum(good), 2),
+        f"The arm that is best in the first objective, and of those in the second, has {mine[:, 1].mean():.0%} of the "
+        f"pulls, with the weights (1, 0.2) and PRUCB-KP {weights[:, 1].mean():.0%}; the best sum, of "
+        f"another arm, has {best_sum[:, 2].mean():.0%} of S-UCB's.",
+        {"lex": float(mine[:, 1].mean()), "prucb-kp": float(weights[:, 1].mean())},
+    )
+
+
+def gini(points: Floats) -> Floats:
+    """Return the generalised Gini index of each point, the worst objective weighing most, each next one half as much.
+
+    >>> gini(np.array([[1.0, 0.0], [0.4, 0.4]])).round(2).tolist()
+    [0.5, 0.6]
+    """
+    ordered = np.sort(points, axis=-1)
+    result: Floats = ordered @ 0.5 ** np.arange(points.shape[-1])
+    return result
+
+
+def _judge_gini(tables: Tables) -> Finding:
+    means = np.array(INSTANCES[FAIR]["means"])
+    found, best = gini(shares_of(tables, FAIR, "mo-ogde") @ means), float(gini(means).max())
+    ideal = float(gini(means[:2].mean(axis=0)))
+    verdict = Verdict.CONFIRMED if found.min() > 0.9 * ideal else Verdict.PARTLY if found.min() > best else Verdict.NOT
+    return Finding(
+        verdict,
+        f"The index of what was given is {found.min():.3f} to {found.max():.3f}; the best mix has {ideal:.2f}, the "
+        f"best single arm {best:.2f}.",
+        {"lowest": float(found.min()), "best mix": ideal, "best arm": best},
+    )
+
+
+def _judge_front(tables: Tables) -> Finding:
+    found = shares_of(tables, FRONT, "pareto-kg")
+    good = [bool(found[:, 2].max() < 0.05), bool(found[:, :2].min() > 0.25)]
+    return Finding(
+        judge_share(sum(good), 2),
+        f"Of the pulls {found[:, 2].max():.1%} at most go to the arm that both others dominate, and at least "
+        f"{found[:, :2].min():.0%} to each of the two on the front.",
+        {"dominated": float(found[:, 2].max()), "least on the front": float(found[:, :2].min())},
+    )
+
+
+def _judge_changed(tables: Tables, *, objective: str) -> Finding:
+    good, parts = 0, []
+    pairs = {one: other for one, other in PAIRS.items() if objective in other}
+    for policy, other in pairs.items():
+        mine, theirs = (float(shares_of(tables, CHANGED, name).mean()) for name in (policy, other))
+        good += mine > 0.5 and mine > theirs + 0.2
+        parts.append(f"{policy} {mine:.0%}, {other} {theirs:.0%}")
+    return Finding(
+        judge_share(good, len(pairs)),
+        f"The share of the new best arm in the last {_LAST} rounds: {'; '.join(parts)}.",
+        {"won": good, "pairs": len(pairs)},
+    )
+
+
+def _draw(tables: Tables) -> Any:
+    rows = [(policy, shares_of(tables, CHANGED, policy)[:, 0]) for policy in (*PAIRS, *dict.fromkeys(PAIRS.values()))]
+    figure, (axes,) = panels(1, columns=1, height=3.2, legend=0.1)
+    intervals = [(found.mean, *np.nan_to_num([found.low, found.high])) for found in (summarize(r) for _, r in rows)]
+    colours = [BLUE if policy in PAIRS else GREY for policy, _ in rows]
+    draw_bars(axes, [printed(policy) for policy, _ in rows], intervals, colours=colours, form="{:.2f}")
+    label(axes, "An arm that became the best 100 rounds ago", f"its share of the last {_LAST} pulls")
+    return figure
+
+
+def _twin(tables: Tables) -> Table:
+    rows = []
+    for name in tables["shares"].distinct("instance"):
+        for policy in tables["shares"].where(instance=name).distinct("policy"):
+            found = shares_of(tables, name, policy).mean(axis=0)
+            rows.append({"instance": name, "policy": policy, "shares": ", ".join(f"{one:.2f}" for one in found)})
+    return Table.from_rows(rows)
+
+
+_SHARES = "Shares of pulls over all rounds, in the worst trial. Confirmed if both conditions hold, not if one does. "
+
+STUDY = Study(
+    name="families",
+    title="The cited families at home",
+    about="Each of the families that the paper cites was made for something else than hidden preferences. Here each "
+    "has an instance of the kind that it was made for: three arms, two objectives, one user.",
+    source="Related work",
+    settings={
+        "instances": INSTANCES,
+        "pairs": PAIRS,
+        "rounds": 3000,
+        "trials": 20,
+        "changed_rounds": 1000,
+        "changed_trials": 8,
+    },
+    quick={"trials": 4, "changed_trials": 3},
+    weight=10.0,
+    measure=_measure,
+    claims=(
+        Claim(
+            id="lexicographic",
+            paper="Lexicographic bandits let the next objective decide between equals; weights can say the same.",
+            source="Hüyük & Tekin (2021); the paper's related work",
+            rule=_SHARES + "More than half of the pulls on the lexicographic best, by `lex` and by PRUCB-KP told "
+            "weights that fall fast.",
+            refuted_by="Another arm most often, by either.",
+            judge=_judge_lex,
+        ),
+        Claim(
+            id="gini",
+            paper="MO-OGDE comes near the best mix by the generalised Gini index, which no arm reaches.",
+            source="Busa-Fekete, Szörényi, Weng & Mannor (2017)",
+            rule="The index of the mean reward given: confirmed if above 0.9 of the best mix's in all trials, partly "
+            "if above the best arm's.",
+            refuted_by="An index that a single arm reaches.",
+            judge=_judge_gini,
+        ),
+        Claim(
+            id="knowledge-gradient",
+            paper="The Pareto knowledge gradient pulls all of the front, and little else.",
+            source="Yahyaa, Drugan & Manderick (2014)",
+            rule=_SHARES + "Less than 5 % on the dominated arm, more than 25 % on each of the others.",
+            refuted_by="An arm of the front left out, or the dominated one kept.",
+            judge=_judge_front,
+        ),
+        Claim(
+            id="changing-users",
+            paper="UCB with a window or a discount finds a user's new best arm sooner.",
+            source="Garivier & Moulines (2011)",
+            rule="It wins if the new best arm has more than half of the last pulls and 0.2 more than without "
+            "forgetting. Confirmed if both win, else not.",
+            refuted_by="No larger share than without forgetting.",
+            judge=partial(_judge_changed, objective="ucb-per-user"),
+        ),
+        Claim(
+            id="changing-fronts",
+            paper="So does Pareto-UCB with a window or a discount.",
+            source="Garivier & Moulines (2011) on Drugan & Nowé (2013)",
+            rule="As above.",
+            refuted_by="No larger share than without forgetting.",
+            judge=partial(_judge_changed, objective="pareto-ucb"),
+        ),
+    ),
+    drawings=(
+        Drawing(
+            "families",
+            "Who notices that another arm is the best",
+            _draw,
+            lambda tables: _judge_changed(tables, objective="").seen,
+            _twin,
+        ),
+    ),
+)
