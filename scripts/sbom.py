@@ -86,10 +86,10 @@ def _listed(hashes: list[str]) -> dict[str, Any]:
 
 def _licence(found: metadata.Distribution) -> dict[str, Any]:
     about = found.metadata
-    if (expression := about.get("License-Expression")) is not None:
-        return {"licenses": [{"expression": expression}]}
+    if "License-Expression" in about:
+        return {"licenses": [{"expression": about["License-Expression"]}]}
     kinds = [line.rpartition(" :: ")[2] for line in about.get_all("Classifier") or () if line.startswith("License ::")]
-    words = kinds or [line for line in (about.get("License") or "").splitlines()[:1] if line]
+    words = kinds or [line for line in "\n".join(about.get_all("License") or ()).splitlines()[:1] if line]
     return {"licenses": [{"license": {"name": word}} for word in words]} if words else {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 from collections.abc import Iterator
@@ -18,13 +19,11 @@ def version(*, verbose: bool = False) -> str:
 
 
 def _details() -> Iterator[str]:
-    from llvmlite.binding import get_host_cpu_name
-
     from pamo.doctor.environment import extras_of
 
     python = f"{platform.python_implementation()} {platform.python_version()}"
     yield f"python: {python} on {platform.system()} {platform.release()}, {platform.machine()}"
-    yield f"processor: {get_host_cpu_name()}, {os.cpu_count()} threads"
+    yield f"processor: {_processor()}, {os.cpu_count()} threads"
     packages = {name: _installed(name) for name in ("numpy", "numba", "llvmlite")}
     yield f"packages: {', '.join(f'{name} {found}' for name, found in packages.items())}"
     extras = extras_of(metadata.requires("pamo") or []).figures
@@ -37,6 +36,12 @@ def _details() -> Iterator[str]:
     # What they are set to may name a person, a machine or a password.
     names = sorted(name for name in os.environ if name.startswith(("PAMO_", "NUMBA_", "PYTHON")))
     yield f"variables set: {', '.join(names) or 'none'}"
+
+
+def _processor() -> str:
+    """Return the processor as the compiler knows it."""
+    told: str = importlib.import_module("llvmlite.binding").get_host_cpu_name()
+    return told
 
 
 def _installed(name: str) -> str | None:
