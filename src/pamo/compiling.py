@@ -20,6 +20,7 @@ import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]  # it ships no types
 from numba.core.compiler import Compiler
 from numba.core.cpu import CPUContext
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import populate_array
 
@@ -59,12 +60,31 @@ def inlined(function: Callable[..., Any]) -> Any:
 
     An array is seven words or more to pass, so a call costs more than most of our small functions do.
     """
-    return _cached(numba.njit(forceinline=True, **OPTIONS)(function))
+    return _within(numba.njit(forceinline=True, **_NO_WAY_IN, **OPTIONS)(function))
 
 
 def anywhere(function: Function) -> Function:
     """Return the function itself for Python to call; where a kernel calls it, it is compiled into that kernel."""
     return register_jitable(forceinline=True, **OPTIONS)(function)
+
+
+_NO_WAY_IN = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""What takes Python's arguments apart for a function is more to compile than most of those that only kernels call."""
+
+
+class _Within(CPUDispatcher):
+    """A function compiled for kernels to call. Called from Python, it is compiled once more, with a way in."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        if "with_way_in" not in self.__dict__:
+            self.__dict__["with_way_in"] = numba.njit(**OPTIONS)(self.py_func)
+        return self.__dict__["with_way_in"](*arguments)
+
+
+def _within(compiled: Any) -> Any:
+    if isinstance(compiled, CPUDispatcher):
+        compiled.__class__ = _Within  # Numba offers no way to ask for a dispatcher of one's own
+    return _cached(compiled)
 
 
 class _Apart(Compiler):
@@ -77,7 +97,7 @@ class _Apart(Compiler):
 
 def apart(function: Callable[..., Any]) -> Any:
     """Compile `function` into its callers, on its word that no two of its arrays overlap: loops then vectorise."""
-    return _cached(numba.njit(pipeline_class=_Apart, forceinline=True, **OPTIONS)(function))
+    return _within(numba.njit(pipeline_class=_Apart, forceinline=True, **_NO_WAY_IN, **OPTIONS)(function))
 
 
 def around(function: Callable[..., Any], kernel: Any) -> Any:
@@ -187,6 +207,27 @@ def _count_of(dims):  # type: ignore[no-untyped-def]  # Numba compares the signa
     if isinstance(dims, numba.types.Integer):
         return lambda dims: dims
     return lambda dims: len(dims)  # noqa: PLW0108  # Numba compiles a function of ours, and `len` is not one
+
+
+def generally(dims: Any, lanes: int | None) -> Any:
+    """Return the number of objectives as one that is known when it runs, for what is called rarely.
+
+    That is then compiled once for all numbers of objectives, and not for each of them. On a GPU, lanes being None, it
+    stays as it is.
+
+    >>> generally(dimensions(3), 8)
+    3
+    """
+    return dims if lanes is None else count_of(dims)
+
+
+@overload(generally)
+def _generally(dims, lanes):  # type: ignore[no-untyped-def]  # as above
+    if isinstance(lanes, numba.types.NoneType):
+        return lambda dims, lanes: dims
+    return lambda dims, lanes: np.int64(
+        count_of(dims)
+    )  # of a plain count Numba knows the value, as of a tuple's length
 
 
 def counted(count: int, table: Any) -> Any:
@@ -343,11 +384,12 @@ def log(x: float) -> float:
     would keep a loop over arms from being compiled for several at a time.
     """
     bits = _bits_of(x)
-    exponent = ((bits >> 52) & 0x7FF) - 1023
+    # The exponent as a number: behind 2^52, whose last place is 1. To convert it is not to be had for several at once.
+    exponent = _number_of(((bits >> 52) & 0x7FF) | 0x4330000000000000) - 4503599627370496.0 - 1023.0
     m = _number_of((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000)
     large = m > 1.4142135623730951
     m = 0.5 * m if large else m
-    exponent = exponent + 1 if large else exponent
+    exponent = exponent + 1.0 if large else exponent
     f = (m - 1.0) / (m + 1.0)
     q = f * f
     s = 1.0 / 21.0
