@@ -172,7 +172,7 @@ def open_one(path: Path) -> None:
     Fold(SETUP).apply(FeedbackGiven("", REWARDS, 0.0, 0.5, None, "arm", "user"))  # what the code itself takes
     before = peak()
     started = time.perf_counter()
-    kept = snapshot.load(path, SETUP, "benchmark")
+    kept = snapshot.load(path, "benchmark")
     seconds = time.perf_counter() - started
     assert kept is not None
     print(peak() - before, seconds)

@@ -15,7 +15,7 @@ from campaigns.ledger import Ledger, Visit
 from pamo.arrays import Floats
 from pamo.contract.events import scores_of, together
 from pamo.statistics import ArmStatistics, UserStatistics
-from pamo.store import DecisionMade, FeedbackGiven, Setup, Store
+from pamo.store import ArmChanged, DecisionMade, FeedbackGiven, Setup, Store, TasteChanged
 from pamo.store.maintenance import TOLERANCE, verify
 
 
@@ -33,6 +33,8 @@ class Findings:
     differing: int = 0
     """Sums that are not the clients', or not the journal's refold."""
     events: int = 0
+    begun_anew: set[str] = field(default_factory=set)
+    """Users and arms that were found to have changed: their sums are compared with the journal's refold alone."""
     deviation: float = 0.0
     """The largest difference between the store's sums and the clients', relative to the size of their row."""
     examples: list[str] = field(default_factory=list)
@@ -84,10 +86,19 @@ def sums_of(setup: Setup, bodies: list[dict[str, Any]]) -> dict[str, Floats]:
     }
 
 
-def check(store: Store, ledger: Ledger) -> Findings:
-    """Compare a store that nobody writes to with what the clients know."""
+def check(store: Store, ledger: Ledger, *, exact: bool = True) -> Findings:
+    """Compare a store that nobody writes to with what the clients know.
+
+    exact: whether every event of which nobody was told that it was recorded is of a request without an answer. A worker
+    on PostgreSQL whose connection broke tries again by itself, and finds what it has recorded already.
+    """
     findings = Findings()
-    decisions, feedbacks = _journal(store, ledger, findings)
+    decisions, parts = _journal(store, ledger, findings)
+    feedbacks = {name: next(iter(together(several).values())) for name, several in parts.items()}
+    for name, (decision, visit) in decisions.items():
+        if name in feedbacks:
+            _compare_feedback(feedbacks[name], decision, visit, findings)
+        _compare_parts(parts.get(name, []), decision, visit, findings, exact)
     for visit in ledger.visits.values():
         if visit.decision is not None and visit.decision["id"] not in decisions:
             findings.note("lost_decisions", f"{visit.key}: {visit.decision['id']}")
@@ -105,8 +116,8 @@ def check(store: Store, ledger: Ledger) -> Findings:
 
 def _journal(
     store: Store, ledger: Ledger, findings: Findings
-) -> tuple[dict[str, tuple[DecisionMade, Visit]], dict[str, FeedbackGiven]]:
-    """Read the journal, and compare its every decision and feedback with what was sent and acknowledged."""
+) -> tuple[dict[str, tuple[DecisionMade, Visit]], dict[str, list[FeedbackGiven]]]:
+    """Read the journal, and compare its every decision with what was sent and acknowledged."""
     decisions: dict[str, tuple[DecisionMade, Visit]] = {}
     parts: dict[str, list[FeedbackGiven]] = defaultdict(list)
     keys: set[str] = set()
@@ -123,6 +134,8 @@ def _journal(
             keys.add(visit.key)
             decisions[event.id] = (event, visit)
             _compare_decision(event, visit, findings)
+        elif isinstance(event, TasteChanged | ArmChanged):
+            findings.begun_anew.add(event.arm if isinstance(event, ArmChanged) else event.user or "")
         elif isinstance(event, FeedbackGiven):
             told = [name for part in parts[event.decision] for name in scores_of(part)]
             if any(name in told for name in scores_of(event)):
@@ -130,11 +143,7 @@ def _journal(
             parts[event.decision].append(event)
             if event.decision not in decisions:
                 findings.note("changed", f"a feedback to {event.decision}, which was not decided before")
-    whole = {name: next(iter(together(several).values())) for name, several in parts.items()}
-    for name, feedback in whole.items():
-        if name in decisions:
-            _compare_feedback(feedback, *decisions[name], findings)
-    return decisions, whole
+    return decisions, parts
 
 
 def _compare_decision(event: DecisionMade, visit: Visit, findings: Findings) -> None:
@@ -173,6 +182,31 @@ def _compare_feedback(event: FeedbackGiven, decision: DecisionMade, visit: Visit
         None if gone else visit.user,
     ):
         findings.note("changed", f"{visit.key}: sent {sent}, and the journal holds {event}")
+
+
+def _compare_parts(
+    parts: list[FeedbackGiven], decision: DecisionMade, visit: Visit, findings: Findings, exact: bool
+) -> None:
+    """Compare the parts of a feedback with what was answered, one by one.
+
+    What was acknowledged was in the journal by then: it is in a part that somebody had sent before. If it was lost, and
+    came again with what was sent later, it shows in that: such a part says more than anything that was sent before.
+    """
+    if not parts and visit.acknowledged:  # which is told of the whole
+        return
+    known = set((decision.given or {}).get(decision.arms[0], ()))  # is recorded with the first part
+    said = [scores_of(part).keys() | ({"preference"} if part.preference is not None else set()) for part in parts]
+    for delivery in visit.deliveries:
+        if delivery.done is None:
+            continue
+        before = [one.names | known for one in visit.deliveries if one.begun < delivery.done]
+        for name in delivery.names - ({"preference"} if visit.erasing and decision.user is None else set()):
+            if not any(name in names and any(names <= sent for sent in before) for names in said):
+                findings.note("lost_feedbacks", f"{visit.key}: {name}, of {delivery}, in {parts}")
+                break
+    recorded = sum(one.status == "recorded" for one in visit.deliveries)
+    if len(parts) < recorded or (exact and len(parts) > recorded + visit.unanswered):
+        findings.note("changed", f"{visit.key}: {recorded} parts answered as recorded, and the journal holds {parts}")
 
 
 def _compare(
@@ -220,6 +254,8 @@ def _compare_rows(
     findings: Findings,
 ) -> None:
     for row, name in enumerate(names):
+        if name in findings.begun_anew:
+            continue
         sums, wrong = sums_of(setup, bodies[name]), []
         for one in statistics.names:
             ours = sums[one]

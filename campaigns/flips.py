@@ -30,11 +30,13 @@ from pamo.cli import main as pamo
 from pamo.errors import PamoError
 from pamo.store import (
     ArmAdded,
+    ArmChanged,
     DecisionMade,
     Event,
     FeedbackGiven,
     Objective,
     Setup,
+    TasteChanged,
     UserErased,
     checksums,
     sqlite_reading,
@@ -57,7 +59,13 @@ def batches(random: Random) -> Iterator[list[Event]]:
         made = DecisionMade(f"d{number}", user, (random.choice("ABC"),), 0.5, "campaign", 1.0, key=f"key {number}")
         yield [made]
         if number % 5:
-            yield [FeedbackGiven(f"d{number}", {"taste": score, "price": 100 * score}, 2.0, score / 5, stated)]
+            whole = {"taste": score, "price": 100 * score}
+            if number % 7 == 0:
+                yield [FeedbackGiven(f"d{number}", {"taste": score}, 2.0)]
+            yield [FeedbackGiven(f"d{number}", whole, 2.0, score / 5, stated)]
+        if number == 25:
+            yield [ArmChanged("A", 2.0, {"taste": (2.0, 6.0, 20.0)})]
+            yield [TasteChanged(f"d{number}", user, 2.0, (("A", {"taste": 3.0}, 0.5),))]
 
 
 def build(folder: Path, part: str, seed: int = 1) -> None:

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from tqdm import tqdm
@@ -123,6 +123,7 @@ class Tally:
             ("requests without an answer", ledger.unanswered),
             ("requests answered 503", ledger.refused),
             ("events in the journal", found.events),
+            ("users and arms found to have changed", len(found.begun_anew)),
             ("acknowledged decisions lost", found.lost_decisions),
             ("acknowledged feedbacks lost", found.lost_feedbacks),
             ("counted twice", found.twice),
@@ -155,6 +156,7 @@ class Campaign:
         self.servers = [
             Server(self.address, folder, f"server-{number}", plan.fault, plan.whole) for number in range(plan.workers)
         ]
+        self._counts: list[tuple[dict[str, Any], dict[str, int]]] = []
         self._stop = asyncio.Event()
         self._deadline = None if plan.minutes is None else time.monotonic() + 60.0 * plan.minutes
 
@@ -295,7 +297,7 @@ class Campaign:
             self.tally.wrong.append(str(error))
             store = SqliteStore.adopting(self.address)
         with store:
-            found = check(store, self.ledger)
+            found = check(store, self.ledger, exact=self.database is None)
         self.tally.checks += 1
         self.tally.findings = found
 
@@ -303,14 +305,13 @@ class Campaign:
         for server in self.servers:
             await self._stop_in_order(server)
         self._check()
-        if self.database is None:  # a last visit may end after a kill: with SQLite every feedback has its one record
-            once = [visit for visit in self.ledger.visits.values() if visit.acknowledged and not visit.unsure]
-            for visit in once:
-                if visit.recorded != 1:
-                    self.ledger.wrong.append(f"{visit.key}: answered each time, and recorded {visit.recorded} times")
+        for counts, wanted in self._counts:
+            # What an arm that was found to have changed forgets is counted no more.
+            if not self.tally.findings.begun_anew and {name: counts.get(name) for name in wanted} != wanted:
+                self.tally.wrong.append(f"a server counts {counts}, and the clients {wanted}")
 
     async def _ask_the_servers(self) -> None:
-        """Compare what each server says that it knows with the ledger, now that all clients are done."""
+        """Note what each server says that it knows, and what the clients know, now that all are done."""
         await asyncio.sleep(0.6)  # a worker reads the arms' sums twice a second
         fed = [visit for visit in self.ledger.visits.values() if visit.acknowledged and visit.feedback is not None]
         bodies = [visit.feedback for visit in fed if visit.feedback is not None]
@@ -329,8 +330,7 @@ class Campaign:
                 _, counts = await line.ask(server.address, "GET", "/v1/statistics")
             finally:
                 line.close()
-            if {name: counts.get(name) for name in wanted} != wanted:
-                self.tally.wrong.append(f"a server counts {counts}, and the clients {wanted}")
+            self._counts.append((counts, wanted))
 
 
 def campaign(plan: Plan, folder: Path, *, silent: bool = False) -> Tally:

@@ -7,6 +7,19 @@ from typing import Any
 
 
 @dataclass(slots=True)
+class Delivery:
+    """One feedback, whole or a part, sent until it was answered. begun, done: moments by the ledger's count."""
+
+    names: frozenset[str]
+    """What it says: objectives, "overall" and "preference"."""
+    begun: int
+    done: int | None = None
+    status: str = ""
+    attempts: int = 0
+    """How often it was sent; all but the last got no answer, or were turned away."""
+
+
+@dataclass(slots=True)
 class Visit:
     """One request for a decision and the feedback to it, as its client saw them."""
 
@@ -17,11 +30,10 @@ class Visit:
     """The answer that was acknowledged."""
     feedback: dict[str, Any] | None = None
     """The body that was sent, acknowledged or not."""
+    deliveries: list[Delivery] = field(default_factory=list)
     recorded: int = 0
     duplicates: int = 0
-    """How often the feedback was answered with that status."""
-    unsure: bool = False
-    """Whether some delivery of the feedback got no answer, or was turned away."""
+    """How often the whole feedback was answered with that status."""
     erasing: bool = False
     erased: bool = False
     """Whether the user was to be erased, and whether that was acknowledged."""
@@ -30,6 +42,11 @@ class Visit:
     def acknowledged(self) -> bool:
         """Whether the feedback was."""
         return self.recorded + self.duplicates > 0
+
+    @property
+    def unanswered(self) -> int:
+        """How often something of the feedback was sent without an answer, so that it may have been recorded."""
+        return sum(one.attempts - (one.done is not None) for one in self.deliveries)
 
 
 @dataclass
@@ -45,6 +62,8 @@ class Ledger:
     """Requests whose connection broke before the answer was there."""
     refused: int = 0
     """Requests that were answered 503."""
+    moment: int = 0
+    """Counts what clients did, one thing after another."""
     wrong: list[str] = field(default_factory=list)
     """A sentence for each answer that should not have been given."""
 
@@ -57,14 +76,24 @@ class Ledger:
         elif visit.decision != answer:
             self.wrong.append(f"{visit.key}: was first answered {visit.decision}, and then {answer}")
 
-    def fed(self, visit: Visit, answer: dict[str, Any], *, again: bool) -> None:
-        """Note an acknowledged feedback; `again` if it had been acknowledged before it was sent."""
-        status = answer.get("status")
-        visit.recorded += status == "recorded"
-        visit.duplicates += status == "duplicate"
-        if status not in {"recorded", "duplicate"}:
+    def deliver(self, visit: Visit, body: dict[str, Any]) -> Delivery:
+        """Note a feedback, or a part of one, that is about to be sent."""
+        self.moment += 1
+        delivery = Delivery(frozenset(body["rewards"]) | (body.keys() & {"overall", "preference"}), self.moment)
+        visit.deliveries.append(delivery)
+        return delivery
+
+    def fed(self, visit: Visit, delivery: Delivery, answer: dict[str, Any], *, part: bool = False) -> None:
+        """Note an acknowledged feedback, or a part of one."""
+        self.moment += 1
+        delivery.done, delivery.status = self.moment, str(answer.get("status"))
+        before = [one.names for one in visit.deliveries if one.done is not None and one.done < delivery.begun]
+        if not part:
+            visit.recorded += delivery.status == "recorded"
+            visit.duplicates += delivery.status == "duplicate"
+        if delivery.status not in {"recorded", "duplicate"}:
             self.wrong.append(f"{visit.key}: the feedback to {answer.get('id')} was answered {answer}")
-        elif again and status == "recorded":
+        elif delivery.status == "recorded" and delivery.names <= frozenset().union(*before):
             self.wrong.append(f"{visit.key}: an acknowledged feedback was recorded again")
         elif visit.recorded > 1:
             self.wrong.append(f"{visit.key}: recorded {visit.recorded} times")

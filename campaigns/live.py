@@ -2,6 +2,7 @@
 
     python -m campaigns.live                      every world, five seeds of each
     python -m campaigns.live catalogue --seeds 20
+    python -m campaigns.live complete half-missing --http      through `pamo serve` and the client
 
 Scores are means over guests: 0 is what an arm at random is worth to them, 1 the best arm of each. A world is a function
 from a seed to such numbers, in `WORLDS` with what each of them must reach; to add one, write the function and its row.
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +25,7 @@ import numpy.typing as npt
 
 from pamo import Engine
 from pamo.arrays import Floats, Ints
+from pamo.client import Client
 
 OBJECTIVES = ("comfort", "quiet", "food", "view", "value")
 NOISE, OVERALL_NOISE = 0.07, 0.06
@@ -75,17 +79,50 @@ def new_tastes(draws: np.random.Generator, guests: int) -> Floats:
     return draws.dirichlet(np.full(len(OBJECTIVES), 0.6), guests)
 
 
+class Served(Client):
+    """A server of its own on this machine, and the client that asks it: what a play needs of an engine."""
+
+    def __init__(self, features: list[str], seed: int) -> None:
+        options = {"store": "memory:", "port": "0", "seed": str(seed), "objectives": ",".join(OBJECTIVES)}
+        if features:
+            options["features"] = ",".join(features)
+        flags = [part for name, value in options.items() for part in (f"--{name}", value)]
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "pamo", "serve", *flags],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self._server.stdout is not None
+        found = re.search(r"http://\S+", self._server.stdout.readline())
+        if found is None:
+            raise SystemExit("the server did not start: see what `pamo serve` says")
+        super().__init__(found[0], timeout=60.0)
+
+    def close(self) -> None:
+        """Let go of the connections, and stop the server."""
+        super().close()
+        self._server.terminate()
+        self._server.wait()
+
+
 class Play:
-    """A shop and the engine that chooses for its guests."""
+    """A shop and the engine, or the service, that chooses for its guests."""
+
+    over_http = False
 
     def __init__(self, shop: Shop, seed: int, arms: int | None = None, features: Floats | None = None) -> None:
         self.shop = shop
         names = [f"feature-{k}" for k in range(0 if features is None else features.shape[1])]
-        self.engine = Engine(OBJECTIVES, seed=seed, features=names)
+        self.engine: Engine | Served = (
+            Served(names, seed) if self.over_http else Engine(OBJECTIVES, seed=seed, features=names)
+        )
         ids = [f"arm-{arm}" for arm in range(len(shop.means) if arms is None else arms)]
         rows = [] if features is None else features.tolist()
         known = {arm: dict(zip(names, row, strict=True)) for arm, row in zip(ids, rows, strict=False)}
-        self.engine.add_arms(ids, features=known)
+        for first in range(0, len(ids), 1000):  # as many as one request takes
+            some = ids[first : first + 1000]
+            self.engine.add_arms(some, features={arm: known[arm] for arm in some if arm in known})
 
     def decide(self, guest: int) -> tuple[str, int]:
         """Return a decision's id and the arm's number."""
@@ -189,7 +226,10 @@ def incomplete(missing: Callable[[np.random.Generator], npt.NDArray[np.bool_]]) 
 
     def world(seed: int) -> dict[str, float]:
         play, draws = Play(Shop.of(30, 150, seed), seed), np.random.default_rng([2027, seed])
-        told = lambda visit: visit._replace(scores=np.where(missing(draws), np.nan, visit.scores))  # noqa: E731
+
+        def told(visit: Visit) -> Visit:
+            return visit._replace(scores=np.where(missing(draws), np.nan, visit.scores))
+
         scores = list(play.rounds(30, told))
         play.close()
         return {"in the end": float(np.mean(scores[-5:])), "on average": float(np.mean(scores))}
@@ -270,7 +310,9 @@ def main() -> None:
     parser.add_argument("worlds", nargs="*", metavar="WORLD", help=f"one of: {', '.join(WORLDS)}; by default all")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--http", action="store_true", help="through a server of its own and the client")
     options = parser.parse_args()
+    Play.over_http = options.http
     for name in options.worlds:
         if name not in WORLDS:
             parser.error(f"there is no world {name!r}; there are: {', '.join(WORLDS)}")

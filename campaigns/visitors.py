@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from benchmarks.servers import ARMS
-from campaigns.ledger import Ledger, Visit
+from campaigns.ledger import Delivery, Ledger, Visit
 from campaigns.processes import Server
 from campaigns.wire import GoneError, Line
 from campaigns.world import feedback, weights
@@ -155,22 +155,27 @@ class Visitor:
         assert visit.decision is not None
         path = f"/v1/decisions/{visit.decision['id']}/feedback"
         if not visit.acknowledged and visit.feedback is not None and self._random.random() < 0.3:  # a part beforehand
-            visit.unsure = True  # parts of two deliveries may be all that there is to record
             name, score = self._random.choice(list(visit.feedback["rewards"].items()))
-            await self._ask(lines, path, {"rewards": {name: score}}, 200, visits=[visit])
-        again = visit.acknowledged
-        self._ledger.fed(visit, await self._ask(lines, path, visit.feedback, 200, visits=[visit]), again=again)
+            await self._deliver(lines, path, visit, {"rewards": {name: score}}, part=True)
+        assert visit.feedback is not None
+        await self._deliver(lines, path, visit, visit.feedback)
+
+    async def _deliver(
+        self, lines: list[Line], path: str, visit: Visit, body: dict[str, Any], *, part: bool = False
+    ) -> None:
+        delivery = self._ledger.deliver(visit, body)
+        self._ledger.fed(visit, delivery, await self._ask(lines, path, body, 200, sent=[delivery]), part=part)
 
     async def _feed_together(self, visits: list[Visit]) -> None:
-        again = [visit.acknowledged for visit in visits]
-        bodies = []
+        bodies, sent = [], []
         for visit in visits:
             assert visit.decision is not None
             assert visit.feedback is not None
             bodies.append({"id": visit.decision["id"], **visit.feedback})
-        answer = await self._ask(self._lines, "/v1/feedback/batch", {"feedback": bodies}, 200, visits=visits)
-        for visit, one, before in zip(visits, answer["results"], again, strict=True):
-            self._ledger.fed(visit, one, again=before)
+            sent.append(self._ledger.deliver(visit, visit.feedback))
+        answer = await self._ask(self._lines, "/v1/feedback/batch", {"feedback": bodies}, 200, sent=sent)
+        for visit, delivery, one in zip(visits, sent, answer["results"], strict=True):
+            self._ledger.fed(visit, delivery, one)
 
     async def _ask(
         self,
@@ -179,12 +184,14 @@ class Visitor:
         body: Any,
         wanted: int,
         headers: dict[str, str] | None = None,
-        visits: Sequence[Visit] = (),
+        sent: Sequence[Delivery] = (),
         method: str = "POST",
     ) -> Any:
         """Send until it is acknowledged, to whichever server is there."""
         while True:
             number, address = await self._somewhere()
+            for delivery in sent:
+                delivery.attempts += 1
             try:
                 status, answer = await lines[number].ask(address, method, path, body, headers)
             except GoneError:
@@ -197,8 +204,6 @@ class Visitor:
                     self._ledger.wrong.append(f"{path}: {body} was answered {status} {answer}")
                     raise WrongAnswerError
                 self._ledger.refused += 1
-            for visit in visits:
-                visit.unsure = True
             await asyncio.sleep(0.02)
 
     async def _somewhere(self) -> tuple[int, tuple[str, int]]:

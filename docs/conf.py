@@ -4,13 +4,14 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src"
 sys.path.insert(0, str(SOURCE))  # pamo is documented from its source, without being installed
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "pamo"
 author = "The pamo contributors"
 copyright = author
 version = release = runpy.run_path(str(SOURCE / "pamo" / "_version.py"))["__version__"]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "code_cells"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 3

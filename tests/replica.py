@@ -18,7 +18,7 @@ from pamo.compiling import dimensions
 from pamo.environments import PROTOCOLS, Environment
 from pamo.environments.protocols import assign
 from pamo.estimators import common_to, preferences
-from pamo.policies import Feedback, Policy
+from pamo.policies import Feedback, Keeping, Policy, Shape, kept_for
 from pamo.policies.base import pick
 from pamo.priors import arms_prior_of, sites_of
 from pamo.statistics import ArmStatistics, UserStatistics
@@ -75,6 +75,8 @@ def play(
     blocks = np.arange(arms // size)
     estimate = policy.estimate(objectives)
     memory: dict[Any, Any] = {}
+    shape = Shape(users, arms, objectives, rounds)
+    kept, hyperparameters = kept_for(policy.keeps(shape), shape), np.array(policy.hyperparameters(shape), dtype=float)
 
     arm_sums = ArmStatistics.zeros(arms=arms, objectives=objectives)
     user_sums = UserStatistics.zeros(users=users, objectives=objectives)
@@ -116,6 +118,7 @@ def play(
                 population=population,
                 sites=sites,
                 arms_prior=arms_prior,
+                kept=kept,
                 stream=policy_stream,
             )
             after = policy_stream.copy()
@@ -140,6 +143,9 @@ def play(
         # Only now do the arms' statistics take the round.
         for pull in now:
             arm_sums.observe(pull.arm, pull.reward, pull.overall)
+            if policy.remember is not None:
+                about = Keeping(hyperparameters, policy_stream, np.empty((1, 1)), kept, t, pull.user, np.arange(0))
+                type(policy).remember(pull.arm, np.array([*pull.reward, pull.overall]), about, dims)
         history.extend(now)
         if fitted_after(t + 1) == t:
             population, arms_prior = common_to(user_sums, estimate), arms_prior_of(arm_sums)

@@ -61,6 +61,13 @@ def test_features_that_are_none_get_a_sentence() -> None:
             prepared(wrong, 2)
 
 
+def test_features_of_any_size_are_compared() -> None:
+    """Their squares leave a float's range; an arm with such a number must not make all arms' estimates unknown."""
+    table = np.array([[1e308, 1e-300], [-1e308, 3e-300], [1e308, 2e-300], [np.nan, np.nan]])
+    assert prepared(table, arms=4) == pytest.approx(prepared(table / [1e308, 1e-300], arms=4))
+    assert np.isfinite(arms_prior_of(seen(np.full((4, 2), 0.5), 5, 0.1, 1), table).mean).all()
+
+
 def test_the_optimism_is_where_cost_and_hope_balance() -> None:
     def balance(level: float) -> float:
         def gap(z: float) -> float:

@@ -19,8 +19,9 @@ from pamo.reading import PREFERENCE, inverse_at, step_user, user_numbers
 from pamo.rows import LEAST_SQUARE, square_of, whole
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, stream_for
+from tests.looped import LOOPED
 
-ALL = list(policies.available())
+ALL = LOOPED
 
 
 def run(environment: Environment, *, rounds: int = 60) -> Result:

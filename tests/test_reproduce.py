@@ -36,10 +36,12 @@ def _tables(folder: Path) -> Tables:
     return {path.stem: Table.load(path) for path in folder.glob("*.parquet")}
 
 
-def test_all_nine_studies_are_there() -> None:
+def test_all_studies_are_there() -> None:
     assert list(STUDIES) == [
         "lr-toy",
         "wls-vs-lr",
+        "residual",
+        "known",
         "hidden",
         "horizon",
         "stated",
@@ -184,6 +186,7 @@ def test_hidden_fails_when_prucb_hp_is_worst(quick: Path) -> None:
     ("study", "table", "claim", "linear"),
     [
         ("hidden", "curves", "sublinear", Verdict.NOT),
+        ("known", "curves", "given-sublinear", Verdict.NOT),
         ("horizon", "long curves", "preference-free-linear", Verdict.CONFIRMED),
     ],
 )
@@ -197,6 +200,26 @@ def test_growth_is_judged_by_the_curves(quick: Path, study: str, table: str, cla
 
     other = {Verdict.NOT: Verdict.CONFIRMED, Verdict.CONFIRMED: Verdict.NOT}[linear]
     assert (judged(1.0), judged(0.5)) == (linear, other)
+
+
+def test_a_bound_on_known_preferences_is_judged_where_it_says_something(quick: Path) -> None:
+    tables = _tables(quick / "known")
+    assert _verdicts(STUDIES["known"], tables)["given-bound"] == Verdict.CANNOT
+    columns = dict(tables["bounds"].columns)
+    for factor, verdict in ((0.5, Verdict.NOT), (2.0, Verdict.CONFIRMED)):
+        columns["bound"] = factor * columns["regret"]
+        columns["trivial"] = 10.0 * columns["regret"]
+        assert _verdicts(STUDIES["known"], tables | {"bounds": Table(columns)})["given-bound"] == verdict
+
+
+def test_a_residual_that_grows_with_the_reward_is_seen(quick: Path) -> None:
+    tables = _tables(quick / "residual")
+    verdicts = _verdicts(STUDIES["residual"], tables)
+    assert verdicts["lemma-1"] == Verdict.CONFIRMED
+    assert verdicts["without-weights"] != Verdict.CONFIRMED
+    columns = dict(tables["constants"].columns)
+    columns["constant"] = columns["constant"] * (1.0 + columns["length"])
+    assert _verdicts(STUDIES["residual"], {"constants": Table(columns)})["lemma-1"] == Verdict.NOT
 
 
 Broken = dict[str, str]

@@ -17,9 +17,10 @@ from pamo.environments import Environment
 from pamo.errors import InputError
 from pamo.estimators import Kind
 from pamo.simulation import PolicyResult
+from tests.looped import LOOPED
 from tests.replica import instance_of
 
-ALL = list(policies.available())
+ALL = LOOPED
 SMALL = environments.Gaussian(users=2, block_size=3, objectives=3)
 ARRAYS = ("rounds", "regret_by_user", "pareto_regret", "overall", "optimal_share", "preference_error", "pulls")
 
@@ -204,6 +205,7 @@ def test_a_long_run_needs_no_more_memory_than_a_short_one() -> None:
     program = """
 import resource
 from pamo import environments, simulate
+from tests.looped import LOOPED
 def peak(rounds):
     simulate(["ucb"], environments.Gaussian(users=2), rounds=rounds, trials=1, checkpoints=10, threads=1)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -72,6 +72,16 @@ CASES: dict[str, tuple[str, Any, dict[str, Any]]] = {
         environments.Gaussian(users=2, block_size=3, objectives=2, protocol="all"),
         {},
     ),
+    "rows of a policy's own, newcomers": (
+        "sw-pareto-ucb:window=4",
+        environments.Gaussian(users=3, block_size=3, objectives=2, newcomers=1, arrival=5),
+        {"LOCAL": dict.fromkeys(cuda.LOCAL, 0), "BLOCK": 2},
+    ),
+    "rows of a policy's own that is local, and draws": (
+        "exp3",
+        environments.Gaussian(users=2, block_size=3, objectives=2, protocol="all"),
+        {},
+    ),
     "arms as each user alone knows them": ("ucb-per-user", environments.conflict(preference_variance=0.1), {}),
 }
 """A policy, an environment, and limits of `pamo.simulation.cuda` to play them under."""

@@ -1,4 +1,4 @@
-"""The paper's and the design's twelve policies once more, slow and plain: from a full history, by their formulas.
+"""The policies of the paper, the design and the families once more, slow and plain: from a full history, by formula.
 
 Nothing here reads pamo's sums, estimators or kernels. A witness is given every pull so far and answers with the arms
 of the offer that the policy may pull now. It takes its random numbers, where its policy draws, from the same stream.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -262,6 +263,139 @@ def greedy(q: Question) -> Verdict:
     return highest(q, [float(c @ reward_mean(q, arm)) for arm in q.offer])
 
 
+# ---- those that keep rows of their own: what counts of a history, and how much
+
+
+def weighed(q: Question, pulls: list[tuple[float, Pull]], arm: int) -> tuple[float, Floats, float]:
+    """N, Σr and Σg of an arm, with a weight for each pull."""
+    own = [(weight, pull) for weight, pull in pulls if pull.arm == arm]
+    rewards: Floats = np.sum([weight * pull.reward for weight, pull in own], axis=0) if own else np.zeros(q.objectives)
+    return sum(weight for weight, _ in own), rewards, sum(weight * pull.overall for weight, pull in own)
+
+
+def newest(q: Question, pulls: list[Pull], each: int) -> list[tuple[float, Pull]]:
+    """Those in the window, with weight 1: `each` pulls make a round."""
+    return [(1.0, pull) for pull in pulls[-int(q.settings["window"]) * each :]]
+
+
+def discounted(q: Question, pulls: list[Pull], each: int) -> list[tuple[float, Pull]]:
+    """All of them, with γ to the power of the rounds since."""
+    rounds = len(pulls) // each
+    return [(q.settings["discount"] ** (rounds - 1 - place // each), pull) for place, pull in enumerate(pulls)]
+
+
+def changing_ucb(counting: Callable[..., list[tuple[float, Pull]]]) -> Callable[[Question], Verdict]:
+    def witness(q: Question) -> Verdict:
+        pulls = counting(q, [pull for pull in q.earlier if pull.user == q.user], 1)
+        rounds = 1 + sum(weight for weight, _ in pulls) if "discount" in q.settings else min(q.t, q.settings["window"])
+        seen = [weighed(q, pulls, arm) for arm in q.offer]
+        if any(count < 1e-12 for count, _, _ in seen):
+            return any_of([count < 1e-12 for count, _, _ in seen])
+        return highest(q, [total / count + math.sqrt(2 * math.log(rounds) / count) for count, _, total in seen])
+
+    return witness
+
+
+def changing_pareto(counting: Callable[..., list[tuple[float, Pull]]]) -> Callable[[Question], Verdict]:
+    def witness(q: Question) -> Verdict:
+        pulls = counting(q, q.earlier, q.users)
+        weights_of_all = sum(weight for weight, _ in pulls) / q.users
+        rounds = 1 + weights_of_all if "discount" in q.settings else min(q.t, q.settings["window"])
+        seen = [weighed(q, pulls, arm) for arm in q.offer]
+        if any(count < 1e-12 for count, _, _ in seen):
+            return any_of([count < 1e-12 for count, _, _ in seen])
+        log = math.log(rounds * (q.objectives * len(q.offer)) ** 0.25)
+        return front([rewards / count + math.sqrt(2 * log / count) for count, rewards, _ in seen])
+
+    return witness
+
+
+def exp3(q: Question) -> Verdict:
+    """Auer et al. (2002): the weights from the user's pulls, each with the chance that it had."""
+    mix, weights_of = q.settings["mix"], np.zeros(q.arms)
+    own = [pull for pull in q.earlier if pull.user == q.user]
+    for place, pull in enumerate(own):
+        chance, offered = q.memory[q.user, place + 1]
+        given = [before.overall for before in own[: place + 1]]
+        if max(given) > min(given):
+            scaled = (pull.overall - min(given)) / (max(given) - min(given))
+            weights_of[pull.arm] += mix / offered * scaled / chance[pull.arm]
+    of_offer = np.exp(weights_of[q.offer] - weights_of[q.offer].max())
+    chances = (1 - mix) * of_offer / of_offer.sum() + mix / len(q.offer)
+    q.memory[q.user, q.t] = dict(zip(q.offer, chances, strict=True)), len(q.offer)
+    drawn, edges = uniform(q.stream), np.cumsum(chances)
+    place = min(int(np.searchsorted(edges, drawn, side="right")), len(q.offer) - 1)
+    near = np.abs(edges - drawn).min() < TOLERANCE
+    chosen = np.arange(len(q.offer)) == place
+    return Verdict(None, np.zeros_like(chosen) if near else chosen, np.ones_like(chosen) if near else chosen)
+
+
+# ---- those of the cited families
+
+
+def pareto_kg(q: Question) -> Verdict:
+    """Yahyaa, Drugan & Manderick (2014), with the normal distribution of the standard library."""
+    first = unpulled_first(q)
+    if first is not None:
+        return first
+    normal_law, left = NormalDist(), max(q.horizon - q.t, 0) * q.objectives * len(q.offer)
+    means, points = [reward_mean(q, arm) for arm in q.offer], []
+    for place, arm in enumerate(q.offer):
+        others = [mean for other, mean in enumerate(means) if other != place]
+        pulls, point = len(pulls_of(q, arm)), np.array(means[place])
+        sigma = q.settings["noise"] * math.sqrt(1 / pulls - 1 / (pulls + 1))
+        for d in range(q.objectives if others else 0):
+            z = -abs(means[place][d] - max(mean[d] for mean in others)) / sigma
+            point[d] += left * sigma * (normal_law.pdf(z) + z * normal_law.cdf(z))
+        points.append(point)
+    return front(points)
+
+
+def lex(q: Question) -> Verdict:
+    """Hüyük & Tekin (2021), the sets: certain and possible differ where an interval's end is rounding's to place."""
+    first = unpulled_first(q)
+    if first is not None:
+        return first
+    counts = {arm: len(pulls_of(q, arm)) for arm in q.offer}
+    log = math.log(q.t * (q.objectives * len(q.offer)) ** 0.25)
+    wide = {arm: math.sqrt(q.settings["scale"] * log / counts[arm]) for arm in q.offer}
+    left, doubtful = list(q.offer), False
+    for d in range(q.objectives):
+        best = max(reward_mean(q, arm)[d] - wide[arm] for arm in left)
+        margins = {arm: reward_mean(q, arm)[d] + wide[arm] - best + q.settings["near"] for arm in left}
+        doubtful |= any(abs(margin) < TOLERANCE for margin in margins.values())
+        left = [arm for arm in left if margins[arm] >= 0]
+        doubtful |= any(abs(wide[arm] - q.settings["near"]) < TOLERANCE for arm in left)
+        if len(left) == 1 or max(wide[arm] for arm in left) > q.settings["near"]:
+            break
+    chosen = np.array([arm in left and counts[arm] == min(counts[one] for one in left) for arm in q.offer])
+    return Verdict(None, np.zeros_like(chosen), np.ones_like(chosen)) if doubtful else any_of(chosen.tolist())
+
+
+def mo_ogde(q: Question) -> Verdict:
+    """Busa-Fekete et al. (2017): the user's mix is what earlier steps made of it, so they are kept."""
+    first = unpulled_first(q)
+    if first is not None:
+        return first
+    mix = q.memory.setdefault(("mix", q.user), np.zeros(q.arms))
+    shares = mix[q.offer] / mix[q.offer].sum() if mix[q.offer].sum() > 0 else np.full(len(q.offer), 1 / len(q.offer))
+    means = np.array([reward_mean(q, arm) for arm in q.offer])
+    mixed = shares @ means
+    weights_of = 0.5 ** np.argsort(np.argsort(mixed, kind="stable"), kind="stable")
+    step = q.settings["step"] / math.sqrt(q.t)
+    wanted, least = shares + step * means @ weights_of, min(step, 1.0) * 0.1 / len(q.offer)
+    low, high = wanted.min() - 2.0, wanted.max()  # the shift after which what is above the least adds up to 1
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.maximum(wanted - middle, least).sum() > 1 else (low, middle)
+    shares = np.maximum(wanted - high, least)
+    mix[q.offer] = shares
+    drawn, edges = uniform(q.stream), np.cumsum(shares)
+    chosen = np.arange(len(q.offer)) == min(int(np.searchsorted(edges, drawn, side="right")), len(q.offer) - 1)
+    near = np.abs(edges - drawn).min() < TOLERANCE or np.abs(np.diff(np.sort(mixed))).min(initial=1.0) < TOLERANCE
+    return Verdict(None, np.zeros_like(chosen) if near else chosen, np.ones_like(chosen) if near else chosen)
+
+
 WITNESSES: dict[str, Callable[[Question], Verdict]] = {
     "prucb-hp": prucb_hp,
     "prucb-up": prucb_up,
@@ -275,4 +409,12 @@ WITNESSES: dict[str, Callable[[Question], Verdict]] = {
     "moss": on_overall(moss_bonus),
     "ucb-per-user": on_overall(ucb_bonus, own=True),
     "greedy": greedy,
+    "sw-ucb": changing_ucb(newest),
+    "d-ucb": changing_ucb(discounted),
+    "sw-pareto-ucb": changing_pareto(newest),
+    "d-pareto-ucb": changing_pareto(discounted),
+    "exp3": exp3,
+    "pareto-kg": pareto_kg,
+    "mo-ogde": mo_ogde,
+    "lex": lex,
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,36 +55,37 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _cached(numba.njit(**OPTIONS)(function))
 
 
-def inlined(function: Callable[..., Any]) -> Any:
+class _Inside(Compiler):
+    """Compiles functions for other kernels alone: a way in from Python takes an eighth of the time, and nobody goes."""
+
+    def define_pipelines(self) -> Any:
+        self.state.flags.no_cpython_wrapper = self.state.flags.no_cfunc_wrapper = True
+        return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
+
+
+class _Part(CPUDispatcher):
+    """A function that is compiled into kernels; Python is given one compiled for it where it calls after all."""
+
+    @cached_property
+    def _outside(self) -> Any:
+        return kernel(self.py_func)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._outside(*arguments)
+
+
+def inlined(function: Callable[..., Any], compiler: type[Compiler] = _Inside) -> Any:
     """Compile `function` as `kernel` does, and always into its callers.
 
     An array is seven words or more to pass, so a call costs more than most of our small functions do.
     """
-    return _within(numba.njit(forceinline=True, **_NO_WAY_IN, **OPTIONS)(function))
+    options = {"nopython": True, "boundscheck": None, "forceinline": True, **OPTIONS}
+    return _cached(_Part(function, targetoptions=options, pipeline_class=compiler))
 
 
 def anywhere(function: Function) -> Function:
     """Return the function itself for Python to call; where a kernel calls it, it is compiled into that kernel."""
     return register_jitable(forceinline=True, **OPTIONS)(function)
-
-
-_NO_WAY_IN = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""What takes Python's arguments apart for a function is more to compile than most of those that only kernels call."""
-
-
-class _Within(CPUDispatcher):
-    """A function compiled for kernels to call. Called from Python, it is compiled once more, with a way in."""
-
-    def __call__(self, *arguments: Any) -> Any:
-        if "with_way_in" not in self.__dict__:
-            self.__dict__["with_way_in"] = numba.njit(**OPTIONS)(self.py_func)
-        return self.__dict__["with_way_in"](*arguments)
-
-
-def _within(compiled: Any) -> Any:
-    if isinstance(compiled, CPUDispatcher):
-        compiled.__class__ = _Within  # Numba offers no way to ask for a dispatcher of one's own
-    return _cached(compiled)
 
 
 class _Apart(Compiler):
@@ -95,26 +96,32 @@ class _Apart(Compiler):
         return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
 
 
+class _ApartInside(_Apart, _Inside):
+    """Does both."""
+
+
 def apart(function: Callable[..., Any]) -> Any:
     """Compile `function` into its callers, on its word that no two of its arrays overlap: loops then vectorise."""
-    return _within(numba.njit(pipeline_class=_Apart, forceinline=True, **_NO_WAY_IN, **OPTIONS)(function))
+    return inlined(function, _ApartInside)
 
 
-def around(function: Callable[..., Any], kernel: Any) -> Any:
-    """Compile `function`, a closure over `kernel`, so that the next process finds it in the cache.
+def around(function: Callable[..., Any], *kernels: Any) -> Any:
+    """Compile `function`, a closure over the kernels, so that the next process finds it in the cache.
 
     Numba looks a closure up by its pickled variables, which differ from process to process. We look it up by where the
-    kernel comes from and by that file's stamp. A kernel that is a closure itself is compiled anew: what it closes over
+    kernels come from and by these files' stamps. One that is a closure itself is compiled anew: what it closes over
     cannot be told.
     """
     compiled = numba.njit(pipeline_class=_Apart, **OPTIONS)(function)
-    stamp = getattr(getattr(getattr(kernel, "_cache", None), "_cache_file", None), "_source_stamp", None)
-    if stamp is None or kernel.py_func.__closure__ is not None:
-        return compiled
+    places = []
+    for kernel in kernels:
+        stamp = getattr(getattr(getattr(kernel, "_cache", None), "_cache_file", None), "_source_stamp", None)
+        if stamp is None or kernel.py_func.__closure__ is not None:
+            return compiled
+        code = kernel.py_func.__code__
+        places.append((code.co_filename, kernel.py_func.__qualname__, code.co_firstlineno, stamp))
     compiled = _cached(compiled)
-    code = kernel.py_func.__code__
-    place = (code.co_filename, kernel.py_func.__qualname__, code.co_firstlineno, stamp)
-    digest = hashlib.sha256(repr(place).encode() + function.__code__.co_code).hexdigest()
+    digest = hashlib.sha256(repr(places).encode() + function.__code__.co_code).hexdigest()
     compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
     return compiled
 

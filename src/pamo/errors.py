@@ -93,7 +93,8 @@ class MissingExtraError(PamoError, ImportError):
 
 
 _KINDS = (InputError, UnknownDecisionError, ExpiredDecisionError, ConflictError, RefusedError)
-_BY_CODE: dict[str, type[PamoError]] = {code: kind for kind in _KINDS for code in kind.codes}
+ERRORS: dict[str, type[PamoError]] = {code: kind for kind in _KINDS for code in kind.codes}
+"""Which error a code stands for."""
 
 
 def error_of(code: str | None, message: str, field: str | None = None) -> PamoError | None:
@@ -102,7 +103,7 @@ def error_of(code: str | None, message: str, field: str | None = None) -> PamoEr
     >>> error_of("key_conflict", "the key was used before")
     ConflictError('the key was used before')
     """
-    kind = _BY_CODE.get(code or "")
+    kind = ERRORS.get(code or "")
     if kind is InputError:
         return InputError(message, field, code=code)
     return None if kind is None else kind(message, code=code)

@@ -12,11 +12,17 @@ count it twice.
 | of a pair, a user and an arm | of those rounds: how many, Σg, Σg²; by objective how many gave it, Σr. There is one only where there was such a round |
 | of stated preferences | how many were stated, Σc, Σc² |
 
+Where something is forgotten with time, its rows have one number more, the last: how old the newest round in them is, in
+half-lives since 1970 or since the first round. A round of age a weighs 2^(a − ⌊newest⌋), and a row whose newest passes a
+whole number is halved, so that sums stay sums, and rows that were added to in any order are the same.
+
 A row is any one-dimensional view of floats, whatever its stride, and is never made here: the same functions add to a
 store's block, to an array of statistics and to the simulator's lanes.
 """  # noqa: E501  # a table
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -125,6 +131,47 @@ def observe(row: Floats, start: int, weight: float, values: Floats, size: int) -
         row[start + pair(i, 0)] += scaled
         for j in range(1, i + 1):
             row[start + pair(i, j)] += scaled * values[j - 1]
+
+
+@inlined
+def grow_old(row: Floats, age: float, fixed: int) -> float:
+    """Let a row be as old as a round that is added to it, and return what that round weighs in it.
+
+    age: in half-lives; below 0 nothing is forgotten, and every round weighs 1. fixed: the first numbers, that stay.
+    """
+    if age < 0.0:
+        return 1.0
+    last = len(row) - 1
+    if age > row[last]:
+        passed = math.floor(age) - math.floor(row[last])
+        if passed > 0:
+            for place in range(fixed, last):
+                row[place] = math.ldexp(row[place], -passed)  # exact
+        row[last] = age
+    return math.ldexp(2.0 ** (age - math.floor(age)), math.floor(age) - math.floor(row[last]))
+
+
+@kernel
+def grow_together(row: Floats, other: Floats, fixed: int) -> None:
+    """Add a row to one of the same kind, both of which have ages."""
+    last = len(row) - 1
+    weight = 0.0
+    if other[last] > row[last]:
+        grow_old(row, other[last], fixed)
+        weight = 1.0
+    else:
+        weight = math.ldexp(1.0, math.floor(other[last]) - math.floor(row[last]))
+    for place in range(last):
+        row[place] += other[place] if place < fixed else weight * other[place]
+
+
+@kernel
+def read_aged(out: Floats, row: Floats, now: float, fixed: int) -> None:
+    """Write a row as it is worth now, an age in half-lives, or as of its newest round if that is later."""
+    last = len(row) - 1
+    weight = 2.0 ** (math.floor(row[last]) - max(now, row[last]))
+    for place in range(last):
+        out[place] = row[place] if place < fixed else weight * row[place]
 
 
 @inlined

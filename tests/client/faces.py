@@ -1,4 +1,4 @@
-"""Both clients by one name, so that every test is of both."""
+"""The clients by one name, so that every test is of all of them."""
 
 from __future__ import annotations
 
@@ -11,36 +11,40 @@ from typing import Any
 import httpx
 
 from pamo import AsyncClient, Client
+from tests.client.typescript import TypeScript, named
 
 Kind = type[Client] | type[AsyncClient]
+AnyKind = Kind | type[TypeScript]
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
 class Face:
-    """A client of one kind or the other, asked by the name of a method.
+    """A client of some kind, asked by the name of a method.
 
     pauses: the seconds that it slept, without any time going by.
     """
 
-    def __init__(self, kind: Kind, url: str | None = "http://pamo.test", **options: Any) -> None:
+    def __init__(self, kind: AnyKind, url: str | None = "http://pamo.test", **options: Any) -> None:
         self.kind = kind
         self.pauses: list[float] = []
         self._url = url
         self._options = {"chance": random.Random(7), "key": "k-1", **options}
 
-    def ask(self, method: str, *arguments: Any, **named: Any) -> Any:
+    def ask(self, method: str, *arguments: Any, **given: Any) -> Any:
         """Call a method of a new client, and close it."""
         if self.kind is Client:
             with Client(self._url, sleep=self.pauses.append, **self._options) as client:
-                return getattr(client, method)(*arguments, **named)
-        return asyncio.run(self._ask(method, *arguments, **named))
+                return getattr(client, method)(*arguments, **given)
+        if self.kind is TypeScript:
+            return TypeScript.ask(self._url, self._options, self.pauses, method, named(method, arguments, given))
+        return asyncio.run(self._ask(method, *arguments, **given))
 
-    async def _ask(self, method: str, *arguments: Any, **named: Any) -> Any:
+    async def _ask(self, method: str, *arguments: Any, **given: Any) -> Any:
         async def sleep(seconds: float) -> None:
             self.pauses.append(seconds)
 
         async with AsyncClient(self._url, sleep=sleep, **self._options) as client:
-            return await getattr(client, method)(*arguments, **named)
+            return await getattr(client, method)(*arguments, **given)
 
 
 def heard(kind: Kind, handler: Handler, **options: Any) -> Face:

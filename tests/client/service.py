@@ -10,8 +10,8 @@ from pathlib import Path
 class Process:
     """`pamo serve` in a process of its own, which goes on with its store on the same port after a kill."""
 
-    def __init__(self, store: Path) -> None:
-        self._store = store
+    def __init__(self, store: Path, objectives: str = "taste: 1..5", arms: str = "A,B") -> None:
+        self._store, self._objectives, self._arms = store, objectives, arms
         self.port = 0
         self._process: subprocess.Popen[str] | None = None
 
@@ -28,9 +28,9 @@ class Process:
             "--port",
             str(self.port),
             "--objectives",
-            "taste: 1..5",
+            self._objectives,
             "--arms",
-            "A,B",
+            self._arms,
         ]
         command = [sys.executable, "-m", "pamo", "serve", *settings]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8")

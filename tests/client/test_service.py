@@ -1,4 +1,4 @@
-"""Both clients against the real service: the engine's answers and errors over HTTP."""
+"""The Python clients and the TypeScript one against the real service: the engine's answers and errors over HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.servers import served
-from pamo import Engine
+from pamo import AsyncClient, Client, Engine
 from pamo.client import FeedbackResult
 from pamo.errors import (
     ConflictError,
@@ -23,7 +23,8 @@ from pamo.errors import (
 from pamo.service import create_app
 from pamo.service.keys import Key, digest_of
 from pamo.service.settings import Settings
-from tests.client.faces import Face, Kind
+from tests.client.faces import AnyKind, Face
+from tests.client.typescript import TypeScript
 
 OBJECTIVES = ["price: 0..500, lower is better", "taste: 1..5"]
 ODD_IDS = ["a/b", "a b", "100%", "%2F", "?q=1#f", "Zoë/№", "..", ".", "+&=", "a\nb", "/", "x" * 256]
@@ -37,6 +38,12 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@pytest.fixture(params=[Client, AsyncClient, TypeScript], ids=["sync", "async", "typescript"])
+def kind(request: pytest.FixtureRequest) -> AnyKind:
+    found: AnyKind = request.param
+    return found
 
 
 @pytest.fixture
@@ -53,7 +60,7 @@ def engine(clock: Clock) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def face(kind: Kind, engine: Engine) -> Iterator[Face]:
+def face(kind: AnyKind, engine: Engine) -> Iterator[Face]:
     with served(create_app(engine)) as url:
         yield Face(kind, url)
 
@@ -109,6 +116,10 @@ def test_feedback_is_taken_once(face: Face, engine: Engine) -> None:
 def test_features_are_declared_and_given(face: Face, engine: Engine) -> None:
     declared = face.ask("declare_features", ["stars", "style: word"])
     assert declared == engine.features == face.ask("features")
+    of_users = face.ask("declare_features", ["age"], of="users")
+    assert of_users == engine.user_features == face.ask("features", of="users")
+    face.ask("decide", "ann", features={"age": 40})
+    assert engine.store.known_of(["ann"]) == [{"age": 40.0}]
     assert face.ask("add_arm", "A", features={"stars": 4, "style": "old"}).features == {"stars": 4.0, "style": "old"}
     face.ask("add_arms", ["A", "B"], features={"A": {"style": None}, "B": {"stars": 2}})
     assert [one.features for one in face.ask("arms")] == [{"stars": 4.0}, {"stars": 2.0}]
@@ -202,6 +213,10 @@ def test_arms_come_and_go(face: Face, engine: Engine) -> None:
 
 @pytest.mark.parametrize("one", ODD_IDS)
 def test_any_id_finds_its_way(face: Face, engine: Engine, one: str) -> None:
+    if face.kind is TypeScript and one in (".", ".."):
+        with pytest.raises(InputError, match="expected an id that a URL can carry"):
+            face.ask("arm", one)
+        return
     assert face.ask("add_arm", one).id == one
     assert face.ask("arm", one).id == one
     decision = face.ask("decide", one, [one])
@@ -243,7 +258,7 @@ def test_bad_values_are_the_engines_sentences(face: Face, engine: Engine) -> Non
     assert face.pauses == []
 
 
-def test_limits_are_said(kind: Kind, engine: Engine) -> None:
+def test_limits_are_said(kind: AnyKind, engine: Engine) -> None:
     with served(create_app(engine, Settings(max_batch=2, max_body_bytes=500))) as url:
         face = Face(kind, url)
         with pytest.raises(InputError, match="expected 1 to 2 in requests, got 3"):
@@ -252,7 +267,7 @@ def test_limits_are_said(kind: Kind, engine: Engine) -> None:
             face.ask("decide", "ann", [f"arm {number}" for number in range(100)])
 
 
-def test_keys_open_what_their_roles_allow(kind: Kind, engine: Engine) -> None:
+def test_keys_open_what_their_roles_allow(kind: AnyKind, engine: Engine) -> None:
     keys = tuple(Key(role, [role], digest_of(f"pamo_{role}")) for role in ("decide", "feedback", "admin"))
     with served(create_app(engine, Settings(keys=keys))) as url:
         decision = Face(kind, url, key="pamo_decide").ask("decide", "ann")
@@ -270,7 +285,7 @@ def test_keys_open_what_their_roles_allow(kind: Kind, engine: Engine) -> None:
             assert face.ask("health") is True
 
 
-def test_a_service_that_is_asked_too_often_is_given_its_pause(kind: Kind, engine: Engine) -> None:
+def test_a_service_that_is_asked_too_often_is_given_its_pause(kind: AnyKind, engine: Engine) -> None:
     with served(create_app(engine, Settings(rate=0.05, burst=1))) as url:
         face = Face(kind, url, retries=2)
         face.ask("decide", "ann")

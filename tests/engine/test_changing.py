@@ -86,6 +86,7 @@ def test_an_arm_that_changes_is_found() -> None:
         regrets = world.play(engine, 40)
         changed = {event.arm for _, event in engine.store.events() if isinstance(event, ArmChanged)}
         assert changed  # those that nobody is given any more may stay as they were
+        assert all(arm.pulls >= 3 for arm in engine.arms() if arm.id in changed)  # and do not look as if untried
         assert np.mean(regrets[-5:]) < 0.2 * np.mean(regrets[:3])
         assert not [event for _, event in engine.store.events() if isinstance(event, TasteChanged)]
         assert verify(engine.store).ok

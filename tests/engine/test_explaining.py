@@ -29,6 +29,33 @@ def test_less_is_known_of_an_arm_only_where_that_is_so() -> None:
     assert min(said.values()) > 0  # both are to be seen here
 
 
+def test_a_new_arm_is_said_to_be_like_others_and_where_scores_are_from() -> None:
+    numbers = np.random.default_rng(1)
+    with Engine(["central", "cheap"], features=["stars", "pool: yes or no"], seed=1) as engine:
+        for arm in range(12):
+            engine.add_arm(str(arm), features={"stars": float(arm % 4), "pool": arm % 2 == 0})
+        for _ in range(150):
+            decision = engine.decide("ann")
+            stars = int(decision.arm) % 4
+            scores = np.clip([0.1 + 0.25 * stars, 0.5], 0, 1) + 0.02 * numbers.random(2)
+            engine.feedback(
+                decision, dict(zip(("central", "cheap"), scores.tolist(), strict=True)), float(scores.mean())
+            )
+        assert set(engine.explain(decision).scores.values()) == {"seen"}
+        engine.add_arm("new", features={"stars": 3.0})
+        told = engine.explain(engine.decide("ann", arms=["new", "0"]))
+        assert told.chosen is not None
+        assert told.chosen.arm == "new"
+        assert told.sentence.endswith("; it is new, but like others with stars 3."), told.sentence
+        assert told.scores == {"central": "foretold", "cheap": "foretold"}
+        told = engine.explain(engine.decide("ann", arms={"new": {"cheap": 0.9}}))
+        assert told.scores == {"central": "foretold", "cheap": "given"}
+        decision = engine.decide("ann", arms=["new"])
+        engine.feedback(decision, {"central": 0.8}, 0.7)
+        told = engine.explain(engine.decide("ann", arms=["new"]))
+        assert told.sentence.endswith("; never seen of it, and foretold: cheap."), told.sentence
+
+
 def test_an_arm_that_is_tried_by_chance_is_said_to_be() -> None:
     world = World(arms=5, users=2, seed=3)
     with world.engine(policy="oful:epsilon=0.5") as engine:

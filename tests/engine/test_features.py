@@ -95,3 +95,23 @@ def test_features_as_numbers() -> None:
     np.testing.assert_array_equal(table, expected)
     assert table_of([], declared)[1].shape == (0, 0)
     assert table_of([{}, {}], {})[1].shape == (2, 0)
+
+
+def test_there_is_an_end_to_features_and_to_what_counts_of_them() -> None:
+    """Arms are compared by each, so that what that costs grows with the square of how many there are."""
+    with Engine(["taste"], seed=1) as engine:
+        engine.declare_features([f"f{n}" for n in range(60)])
+        with pytest.raises(InputError, match="at most 100 features in all"):
+            engine.declare_features([f"g{n}" for n in range(41)])
+        engine.declare_features([f"g{n}: word" for n in range(40)])
+        engine.declare_features(["f1", "g1: word"])  # the same again is none more
+        engine.add_arms(
+            [f"arm {n}" for n in range(30)],
+            {
+                f"arm {n}": {"f0": n, "f1": 1, "g0": "often", **{f"g{k}": f"word {n}" for k in (1, 2)}}
+                for n in range(30)
+            },
+        )
+        names, table = table_of(engine.store.arms().features, engine.store.features)
+        assert (names[:3], "g0: often" in names, table.shape) == (["f0", "f1", "g0: often"], True, (30, 2 + 40))
+        assert engine.decide("ann").arm

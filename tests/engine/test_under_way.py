@@ -116,6 +116,22 @@ def test_an_arm_that_looks_much_worse_is_not_explored(policy: str) -> None:
     assert worst[None] < 0.8 < 0.9 - 1e-9 <= worst[0.1] < 1.0
 
 
+@pytest.mark.parametrize("limit", [{"explore_within": 0.0}, {"explore_at_most": 0.0}])
+def test_arms_that_are_held_back_come_in_their_own_order(limit: dict[str, float]) -> None:
+    world = World(arms=8, users=5, noise=0.1, seed=3)
+    with world.engine(policy="prucb-hp", **limit) as engine:
+        for arm in world.arms:
+            world.answer(engine, engine.decide("u0", arms=[arm]))
+        for user in world.users:
+            means = {one.arm: one.objectives for one in engine.front()}
+            decision = engine.decide(user, k=8)
+            weights = engine.explain(decision).preference
+            worth = [sum(weights[name] * means[arm][name].mean for name in weights) for arm in decision.arms]
+            assert worth == pytest.approx(sorted(worth, reverse=True))
+            assert len(set(worth)) == 8
+            world.answer(engine, decision)
+
+
 @pytest.mark.parametrize(
     "options",
     [{"explore_at_most": value} for value in (-0.1, 1.1, "all", True, float("nan"))]

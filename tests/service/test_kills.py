@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from campaigns import kills
 from campaigns.checking import check
 from campaigns.kills import Plan, campaign
-from campaigns.ledger import Ledger, Visit
+from campaigns.ledger import Delivery, Ledger, Visit
 from pamo.store import ArmAdded, DecisionMade, FeedbackGiven, MemoryStore, Objective, Setup
 
 
@@ -75,6 +76,10 @@ def told(number: int, *, acknowledged: bool = True) -> Visit:
     answer = {"id": f"d{number}", "user": "ann", "arm": "A", "arms": ["A"], "propensity": 1.0, "policy": "p"}
     visit = Visit(f"k{number}", "ann", {"user": "ann"}, answer, dict(BODY))
     visit.recorded = int(acknowledged)
+    names = frozenset({*REWARDS, "overall"})
+    visit.deliveries.append(
+        Delivery(names, 1, 2 if acknowledged else None, "recorded" if acknowledged else "", attempts=1)
+    )
     return visit
 
 
@@ -129,15 +134,47 @@ def test_the_check_sees_each_kind_of_fault() -> None:
     assert check(store, ledger_of(told(1), told(2))).differing > 0
 
 
+def in_parts(*, lost: bool, statuses: tuple[str, str] = ("recorded", "recorded")) -> tuple[MemoryStore, Visit]:
+    """Return a store and a visit whose taste came first, and was acknowledged before the rest was sent."""
+    store, visit = kept(1, fed=()), told(1)
+    whole = dataclasses.replace(visit.deliveries[0], begun=3, done=4, status=statuses[1])
+    visit.deliveries = [Delivery(frozenset({"taste"}), 1, 2, statuses[0], attempts=1), whole]
+    if not lost:
+        store.append(FeedbackGiven("d1", {"taste": 3.0}, 1.0))
+    store.append(FeedbackGiven("d1", REWARDS, 1.0, 0.5))
+    return store, visit
+
+
+def test_the_check_sees_a_part_that_was_lost_and_came_again_with_the_rest() -> None:
+    store, visit = in_parts(lost=False)
+    assert check(store, ledger_of(visit)).ok
+    found = check(in_parts(lost=True)[0], ledger_of(visit))
+    assert (found.lost_feedbacks, found.changed) == (1, 1)
+    store, visit = in_parts(lost=False, statuses=("duplicate", "recorded"))
+    assert check(store, ledger_of(visit)).changed == 1  # a record more than anybody was told of
+    assert check(store, ledger_of(visit), exact=False).ok
+    visit.deliveries[0].attempts = 2  # or nobody was told, and it was sent again
+    assert check(store, ledger_of(visit)).ok
+    visit.deliveries[0].names |= {"service"}
+    assert check(store, ledger_of(visit)).lost_feedbacks == 1
+
+
 def test_the_ledger_sees_answers_that_are_wrong() -> None:
     ledger = ledger_of(visit := told(1))
-    ledger.fed(visit, {"id": "d1", "status": "duplicate"}, again=True)
+    ledger.moment = 2
+
+    def answered(status: str) -> None:
+        ledger.fed(visit, ledger.deliver(visit, BODY), {"id": "d1", "status": status})
+
+    answered("duplicate")
     assert visit.decision is not None
     ledger.decided(visit, dict(visit.decision))
     assert ledger.wrong == []
-    ledger.fed(visit, {"id": "d1", "status": "recorded"}, again=True)
-    ledger.fed(visit, {"id": "d1", "status": "recorded"}, again=False)
-    ledger.fed(visit, {"id": "d1", "status": "unknown"}, again=False)
+    visit.recorded = 0
+    answered("recorded")
+    visit.deliveries.clear()
+    answered("recorded")
+    answered("unknown")
     ledger.decided(visit, {**visit.decision, "arm": "B"})
     ledger.decided(visit, {**visit.decision, "user": "bob"})
     assert len(ledger.wrong) == 6

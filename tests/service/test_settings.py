@@ -30,6 +30,13 @@ WAYS: dict[str, tuple[str, str, Any]] = {
     ),
     "overall": ("1..5", '"1..5"', "overall: 1..5"),
     "features": ("stars, pool: yes or no", '["stars", "pool: yes or no"]', ("stars: number", "pool: yes or no")),
+    "user_features": ("age, vip: yes or no", '["age", "vip: yes or no"]', ("age: number", "vip: yes or no")),
+    "half_life": (
+        "users: 40 rounds,arms:90 days",
+        '"users: 40 rounds, arms: 90 days"',
+        "users: 40 rounds, arms: 90 days",
+    ),
+    "redeclare": ("yes", "true", True),
     "arms": ("A=Anchor Inn, B", '["A=Anchor Inn", "B"]', ("A=Anchor Inn", "B")),
     "policy": ("prts", '"prts"', "prts"),
     "accept_new_arms": ("yes", "true", True),
@@ -62,7 +69,7 @@ WAYS: dict[str, tuple[str, str, Any]] = {
         (Key("shop", ["feedback", "decide"], ZEROS), Key("ops", ["admin"], ONES)),
     ),
 }
-NEEDS = {"overall": "objectives", "tls_certificate": "tls_key", "tls_key": "tls_certificate"}
+NEEDS = {"overall": "objectives", "redeclare": "objectives", "tls_certificate": "tls_key", "tls_key": "tls_certificate"}
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +129,7 @@ def test_flags_stand_above_the_environment_and_that_above_the_file(name):
     second = {"store": "b.db", "host": "127.0.0.2", "policy": "greedy", "log_level": "error", "objectives": "x"}
     second |= {"overall": "1..9", "arms": "Z", "accept_new_arms": "no", "access_log": "off", "keys": f"z:admin:{ZEROS}"}
     second |= {"tls_certificate": "key.pem", "tls_key": "cert.pem", "explore_at_most": "0.5", "features": "x"}
+    second |= {"half_life": "2 days", "redeclare": "no", "user_features": "x"}
     text = second.get(name, "4")
     row = ROWS[name]
     from_file = getattr(load_settings(others), name)

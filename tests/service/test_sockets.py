@@ -270,6 +270,12 @@ def test_tls_by_flag() -> None:
         trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
         with httpx.Client(base_url=f"https://localhost:{server.address[1]}", verify=trusting, timeout=60) as client:
             assert client.post("/v1/decisions", json={"user": "ann"}).status_code == 201
+        began = time.monotonic()
+        for _ in range(50):  # some begin to speak before the server has made up its mind who listens
+            with server.connect() as raw, trusting.wrap_socket(raw, server_hostname="localhost") as secure:
+                secure.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+                assert b"200 OK" in secure.recv(65536)
+        assert time.monotonic() - began < 9.0  # none waited for the end of a time-out
         with (
             httpx.Client(base_url=f"https://localhost:{server.address[1]}", timeout=60) as client,
             pytest.raises(httpx.ConnectError),

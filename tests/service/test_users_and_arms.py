@@ -42,7 +42,7 @@ def test_a_user_is_exported_and_erased(service: Service) -> None:
     service.feedback(made["id"], rewards=SCORES, overall=0.5)
     other = service.decide("bob")
     kept = service.get("/v1/users/ann")
-    assert list(kept) == ["user", "preference", "history"]
+    assert list(kept) == ["user", "preference", "history", "features"]
     assert kept["preference"] == service.get("/v1/users/ann/preference")
     assert [one["event"] for one in kept["history"]] == ["DecisionMade", "FeedbackGiven"]
     assert kept["history"][0]["id"] == made["id"]
@@ -171,6 +171,27 @@ def test_many_arms_are_added_in_one_go(service: Service) -> None:
     ):
         assert answer(service.ask("POST", "/v1/arms", body), 422)["field"] == field
     assert service.journal() == before
+
+
+def test_users_have_features(service: Service) -> None:
+    declared = {"features": [{"name": "age"}, {"name": "vip", "kind": "yes or no"}], "of": "users"}
+    found = answer(service.ask("POST", "/v1/features", declared), 200)
+    assert found == {"features": [{"name": "age", "kind": "number"}, {"name": "vip", "kind": "yes or no"}]}
+    told = service.get("/v1/objectives")
+    assert (told["features"], told["user_features"]) == ([], found["features"])
+    answer(service.ask("POST", "/v1/decisions", {"user": "ann", "features": {"age": 40, "vip": True}}), 201)
+    batch = {"requests": [{"user": "ann", "features": {"vip": None}}, {"user": "bob", "features": {"age": 7}}]}
+    answer(service.ask("POST", "/v1/decisions/batch", batch), 200)
+    assert service.get("/v1/users/ann")["features"] == {"age": 40.0}
+    assert service.get("/v1/users/bob")["features"] == {"age": 7.0}
+    for body, field in (
+        ({"user": "ann", "features": {"age": "old"}}, "features.age"),
+        ({"user": "ann", "features": {"stars": 4}}, "features"),
+        ({"user": "ann", "features": 4}, "features"),
+    ):
+        assert answer(service.ask("POST", "/v1/decisions", body), 422)["field"] == field
+    wrong = {"requests": [{"user": "ann"}, {"user": "bob", "features": {"vip": 1}}]}
+    assert answer(service.ask("POST", "/v1/decisions/batch", wrong), 422)["field"] == "requests[1].features.vip"
 
 
 def test_arms_have_features(service: Service) -> None:

@@ -31,6 +31,7 @@ from pamo.store import (
     Store,
     TasteChanged,
     UserErased,
+    rules,
 )
 from pamo.store.ledger import Ledger
 from pamo.store.maintenance import verify
@@ -206,6 +207,53 @@ def test_feedback_may_be_late_until_the_decision_expires(home: Home) -> None:
     assert store.append(feedback(1, at=10_000.0)).outcome is Outcome.DUPLICATE
     assert store.pending() == 1
     assert store.users(["ann"]).rounds.tolist() == [1.0]
+
+
+DAY = 86_400.0
+
+
+def test_a_clock_that_was_behind_does_not_make_decisions_old(home: Home) -> None:
+    """The journal has seen later times already, so that decisions of such a clock are as old as those."""
+    store = begun(home)
+    made = [dataclasses.replace(decision(n), at=at * DAY) for n, at in ((1, 100.0), (2, 40.0), (3, 40.1), (4, 99.99))]
+    store.append(made[0])
+    if home.durable:
+        store.close(snapshot=False)
+        store = home.open()
+    store.append_many(made[1:])
+    kept = [store.decision(f"d{n}") for n in (1, 2, 3, 4)]
+    assert [one and one.since for one in kept] == [None, 100 * DAY, 100 * DAY, None]
+    assert store.append(made[1]).outcome is Outcome.DUPLICATE
+    if home.durable:
+        store.close(snapshot=False)
+        store = home.open()
+    assert store.append(feedback(2, at=100.01 * DAY)).outcome is Outcome.RECORDED
+    assert store.append(feedback(1, at=129.9 * DAY)).outcome is Outcome.RECORDED
+    assert store.append(feedback(3, at=130.1 * DAY)).outcome is Outcome.EXPIRED
+    assert verify(store).ok
+
+
+def test_a_clock_that_is_set_forward_does_not_make_decisions_old(home: Home) -> None:
+    now, passed = 0.0, 0.0
+    store = begun(home)
+    ages = store._ages
+    ages._wall, ages._steady, ages._offset = lambda: now, lambda: passed, 0.0
+    store.append(decision(1))
+
+    def goes_on(seconds: float, *, by: float = 0.0) -> None:
+        nonlocal now, passed
+        now, passed = now + seconds + by, passed + seconds
+
+    goes_on(100.0)
+    store.append(decision(2))
+    goes_on(100.0, by=60 * DAY)
+    assert store.append(feedback(1, at=now)).outcome is Outcome.RECORDED
+    one = store.decision("d2")
+    assert one is not None
+    assert store.awaits(one, now)
+    goes_on(31 * DAY)
+    assert not store.awaits(one, now)
+    assert store.append(feedback(2, at=now)).outcome is Outcome.EXPIRED
 
 
 def test_arms_are_added_renamed_retired_and_revived(home: Home) -> None:
@@ -480,9 +528,9 @@ def test_adding_arms_one_by_one_looks_at_no_other_arm(home: Home, monkeypatch: p
         seen.append(len(few))
         learn(self, few)
 
-    def judge_by_what_there_is(self: Any, scales: Any, expires_after: float, arms: Any, *more: Any) -> None:
+    def judge_by_what_there_is(self: Any, scales: Any, ages: Any, arms: Any, *more: Any) -> None:
         assert arms is (store._fold.arm_states if hasattr(store, "_fold") else store._arms.states)  # type: ignore[attr-defined]
-        judge(self, scales, expires_after, arms, *more)
+        judge(self, scales, ages, arms, *more)
 
     monkeypatch.setattr(ArmCache, "learn", learn_few)
     monkeypatch.setattr(Ledger, "__init__", judge_by_what_there_is)
@@ -625,7 +673,8 @@ def test_a_change_of_taste_begins_a_user_anew(home: Home) -> None:
         assert found.rows.tolist() == [pytest.approx([1.0, 0.5, 0.25, 1.0, 0.0, 0.0, 0.25, 0.0, 0.0])]
         assert store.changes_of("ann") == [300.0]
         assert store.changes_of("bob") == []
-        assert changed in [event for _, event in store.history("ann")]
+        (place,) = (number for number, event in store.events() if event == decision(4, user="ann"))
+        assert dataclasses.replace(changed, place=place) in [event for _, event in store.history("ann")]
         assert verify(store).ok
     store.append(UserErased("ann", at=400.0))
     assert not [event for _, event in store.events() if "ann" in str(event)]
@@ -652,7 +701,60 @@ def test_a_changed_arm_keeps_what_was_seen_since(home: Home) -> None:
         assert sums.objective_count.tolist() == [[4.0, 1.0, 3.0]]
         assert sums.objective_sum[0] == pytest.approx([3.0, 0.2, 1.5])
         assert sums.objective_square[0] == pytest.approx([2.25, 0.04, 0.75])
-        assert (sums.all_pulls.tolist(), sums.pulls.tolist(), sums.all_overalls.tolist()) == ([1.0], [0.0], [4.0])
+        # A pull is one that anything is still known of: an arm that much is known of is not one that nobody has tried.
+        assert (sums.all_pulls.tolist(), sums.pulls.tolist(), sums.all_overalls.tolist()) == ([4.0], [0.0], [4.0])
         assert not len(store.user_pairs(["ann"]).rows)  # what was foretold of it was of another
         assert store.users(["ann"]).rounds.tolist() == [4.0]
         assert verify(store).ok
+
+
+def test_a_part_that_comes_after_a_change_takes_nothing_back_that_is_gone(home: Home) -> None:
+    """Of what was said before a change, nothing is left that the rest could complete."""
+    store, taste = begun(home), {"taste": 4.0}
+    for number in range(1, 5):
+        store.append_many([decision(number), feedback(number, taste, overall=5.0)])
+    # The third and fourth are kept, as they are; then the arm changes, and forgets the prices before.
+    kept = tuple(("A", taste, 5.0) for _ in range(2))
+    assert store.append(TasteChanged("d3", "ann", at=300.0, kept=kept)).outcome is Outcome.RECORDED
+    if home.durable:
+        store.close()
+        store = home.open()
+    for number in (1, 3):  # the first is of the user as it was, the third of the new one
+        assert store.append(feedback(number, WHOLE, overall=5.0)).outcome is Outcome.RECORDED
+    wanted = UserStatistics.zeros(users=1, objectives=3)
+    wanted.observe([0, 0], [[0.75, 0.8, 0.5], [0.75, np.nan, np.nan]], [0.5, 0.5])
+    assert store.users(["ann"]).rows[0, 1:] == pytest.approx(wanted.rows[0, 1:])
+    assert store.user_pairs(["ann"]).rows[:, 0].tolist() == [1.0]
+    table = store.arms()
+    with store.lock:
+        assert table.statistics.objective_count[table.rows["A"]].tolist() == [4.0, 2.0, 2.0]
+    assert store.append(ArmChanged("A", at=400.0, kept={"price": (1.0, 100.0, 10_000.0)})).outcome is Outcome.RECORDED
+    for again in (False, True):
+        if again and home.durable:
+            store.close()
+            store = home.open()
+        rewards = {"price": 50.0} if again else {"service": 1.0}
+        assert store.append(feedback(4, {**taste, **rewards})).outcome is Outcome.RECORDED
+        table = store.arms()
+        with store.lock:
+            sums = table.statistics.part([table.rows["A"]])
+        assert sums.objective_count.tolist() == [[4.0, 2.0 if again else 1.0, 3.0]]
+        assert sums.pulls.tolist() == [0.0]
+        assert not len(store.user_pairs(["ann"]).rows)
+        assert verify(store).ok
+    wanted = UserStatistics.zeros(users=1, objectives=3)
+    wanted.observe([0, 0], [[0.75, 0.8, 0.5], [0.75, 0.9, 1.0]], [0.5, 0.5])
+    assert store.users(["ann"]).rows[0, 1:] == pytest.approx(wanted.rows[0, 1:])
+    assert store.users(["ann"]).rounds.tolist() == [4.0]
+
+
+def test_a_decision_takes_so_many_feedbacks(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each that comes all before it are read, so that there has to be an end."""
+    monkeypatch.setattr(rules, "MOST_PARTS", 3)
+    store = begun(home)
+    store.append(decision())
+    parts = [feedback(1, {name: value}) for name, value in WHOLE.items()]
+    assert [receipt.outcome for receipt in store.append_many(parts)] == [Outcome.RECORDED] * 3
+    receipt = store.append(feedback(1, {}, overall=3.0))
+    assert (receipt.outcome, "has 3 feedbacks" in receipt.reason) == (Outcome.CONFLICT, True)
+    assert store.append(parts[0]).outcome is Outcome.DUPLICATE

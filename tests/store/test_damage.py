@@ -117,11 +117,6 @@ def test_what_cannot_be_read_is_dropped_where_damage_is_adopted(path: Path, capl
         assert store.append(feedback(4)).outcome is Outcome.UNKNOWN  # its decision was event 12
 
 
-def test_only_checksums_can_be_adopted(postgres_url: Callable[[], str]) -> None:
-    with pytest.raises(InputError, match="no damage to adopt"):
-        open_existing(postgres_url(), adopt_damage=True)
-
-
 @pytest.mark.parametrize("user", ["zoe", None])
 def test_a_journal_of_before_gets_checksums_and_no_copies_of_names(tmp_path: Path, user: str | None) -> None:
     path = tmp_path / "journal-1.db"

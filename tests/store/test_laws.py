@@ -153,7 +153,7 @@ def test_snapshot_and_tail_are_the_whole_journal(
     path = tmp_path_factory.mktemp("snapshot") / "s.npz"
     before = folded(events[:cut])
     snapshot.save(snapshot.Snapshot(before), path, "journal")
-    kept = snapshot.load(path, SETUP, "journal")
+    kept = snapshot.load(path, "journal")
     assert kept is not None
     fold = kept.fold
     assert fold.arm_states == before.arm_states
@@ -200,7 +200,7 @@ def test_snapshots_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(snapshot, "CHUNK", size)
         snapshot.save(snapshot.Snapshot(fold), tmp_path / "s.npz", "j")
         monkeypatch.undo()
-        kept = snapshot.load(tmp_path / "s.npz", fold.setup, "j")
+        kept = snapshot.load(tmp_path / "s.npz", "j")
         assert kept is not None
         again = kept.fold
         assert list(again.user_names) == left

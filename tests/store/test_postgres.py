@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,10 +17,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from pamo.errors import StoreError
-from pamo.store import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Outcome, UserErased
+from pamo.errors import DamagedError, StoreError
+from pamo.store import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Outcome, UserErased, postgres
 from pamo.store.addresses import open_reader
-from pamo.store.maintenance import verify
+from pamo.store.maintenance import export, verify
 from pamo.store.postgres import ARM_SUMS, PAIR_SUMS, USER_SUMS, PostgresStore
 from tests.store.model import SETUP, Model
 from tests.store.servers import running_postgres
@@ -130,7 +132,7 @@ def test_an_erasure_waits_for_a_feedback_on_its_way(
         one.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0), decision(1, user="ann-of-cleves")])
         insert, read, write = one._insert, threading.Event(), threading.Event()
 
-        def insert_later(connection: Any, events: Any) -> list[int]:
+        def insert_later(connection: Any, events: Any) -> Any:
             read.set()
             write.wait()
             return insert(connection, events)
@@ -384,3 +386,97 @@ def test_many_arms_are_added_and_looked_up_among_workers(postgres_url: Callable[
             assert (arms.names[7], arms.names[100], bool(arms.active[100])) == ("other", "New", False)
             assert arms.statistics.pulls[7] == 1.0
             assert verify(store).ok
+
+
+def test_a_changed_missing_or_added_row_is_found(postgres_url: Callable[[], str], tmp_path: Path) -> None:
+    """By `verify`, exports, rebuilding and whoever meets it; an erasure is no change, and what is adopted stays."""
+    url = postgres_url()
+    with PostgresStore(url, SETUP) as one, PostgresStore(url) as two:
+        one.append_many([ArmAdded(arm, arm, at=0.0) for arm in "AB"])
+        for n in range(8):
+            (one, two)[n % 2].append_many([decision(n, user=f"u{n}", key=f"key {n}"), feedback(n, {"taste": 2.0})])
+        one.append_many([feedback(n, {"taste": 2.0}, overall=3.0) for n in range(4)])
+        assert two.append(UserErased("u1", at=300.0)).outcome is Outcome.RECORDED
+        assert verify(one).ok
+    of = "WHERE decision = 'd3' AND kind ="
+    damages = {
+        f"UPDATE pamo_events SET body = replace(body, '2.0', '3.0') {of} 'feedback'": "event ",
+        f"UPDATE pamo_events SET user_id = 'u7' {of} 'feedback'": "event ",
+        f"DELETE FROM pamo_events {of} 'feedback 2'": "23 events with a checksum, and 24 were recorded",
+        f"UPDATE pamo_events SET sequence = 999 {of} 'decision'": "but not those",
+        f"UPDATE pamo_events SET checksum = NULL {of} 'feedback'": "23 events with a checksum, and 24",
+        "UPDATE pamo_seals SET events = 0, places = 0": "and 0 were recorded",
+        "INSERT INTO pamo_events (kind, decision, body, checksum) VALUES ('x', 'y', '{}', 7)": "event ",
+    }
+    for damage, said in damages.items():
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE TABLE before_events AS TABLE pamo_events")
+            connection.execute("CREATE TABLE before_seals AS TABLE pamo_seals")
+            connection.execute(damage.encode())
+        with open_reader(url) as reader:
+            assert any(said in sentence for sentence in verify(reader).damage), damage
+            with pytest.raises(DamagedError, match=re.escape(said)):
+                export(reader, tmp_path / "journal.parquet")
+        with PostgresStore(url) as store:
+            with pytest.raises(DamagedError, match="rebuild --adopt-damage"):
+                store.rebuild()
+            if "d3" in damage and said == "event ":
+                with pytest.raises(DamagedError, match="not what was recorded"):
+                    store.append(feedback(3, {"service": 1.0}))
+        with psycopg.connect(url) as connection:
+            connection.execute("TRUNCATE pamo_events, pamo_seals")
+            connection.execute("INSERT INTO pamo_events SELECT * FROM before_events")
+            connection.execute("INSERT INTO pamo_seals SELECT * FROM before_seals")
+            connection.execute("DROP TABLE before_events, before_seals")
+    with open_reader(url) as reader:
+        assert verify(reader).ok
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE pamo_events SET body = 'x' WHERE decision = 'd3' AND kind = 'feedback 2'")
+        connection.execute("UPDATE pamo_events SET body = replace(body, '2.0', '3.0') WHERE decision = 'd7'")
+    with PostgresStore.adopting(url) as store:
+        assert store.feedback("d7") == dataclasses.replace(feedback(7, {"taste": 3.0}), arm="A", user="u7")
+        assert len(store.parts("d3")) == 1
+    with open_reader(url) as reader:
+        assert verify(reader).ok
+
+
+def test_a_store_from_before_there_were_checksums_goes_on(postgres_url: Callable[[], str]) -> None:
+    url = postgres_url()
+    with PostgresStore(url, SETUP) as store:
+        store.append_many([ArmAdded("A", "A", at=0.0), decision(1, arms=("A",)), feedback(1)])
+    with psycopg.connect(url) as connection:
+        connection.execute("ALTER TABLE pamo_events DROP COLUMN checksum")
+        connection.execute("DROP TABLE pamo_seals")
+        connection.execute("DROP INDEX pamo_events_tastes, pamo_events_changes")
+    with open_reader(url) as reader:
+        assert (verify(reader).ok, verify(reader).unsealed) == (True, 4)
+    with PostgresStore(url) as store:
+        store.append_many([decision(2, user="bob", arms=("A",)), feedback(2)])
+    with open_reader(url) as reader:
+        assert (verify(reader).ok, verify(reader).unsealed) == (True, 4)
+        with PostgresStore(url) as store:  # which does not wait for who reads, once it has been brought up to date
+            assert store.append(UserErased("ann", at=300.0)).outcome is Outcome.RECORDED
+    with open_reader(url) as reader:
+        assert (verify(reader).ok, verify(reader).unsealed, verify(reader).events) == (True, 2, 7)
+
+
+def test_an_erasure_goes_in_steps(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "ERASED_AT_A_TIME", 3)
+    url = postgres_url()
+    with PostgresStore(url, SETUP) as store:
+        store.append_many([ArmAdded("A", "A", at=0.0), *(decision(n, arms=("A",)) for n in range(9))])
+        store.append_many([feedback(n, preference=WEIGHTS) for n in range(5)])
+        steps: list[bool] = []
+        transaction = store._link.transaction
+
+        def counted(*, alone: bool = False) -> Any:
+            steps.append(alone)
+            return transaction(alone=alone)
+
+        monkeypatch.setattr(store._link, "transaction", counted)
+        assert store.append(UserErased("ann", at=300.0)).outcome is Outcome.RECORDED
+        assert steps == [True] * 4
+        assert not [event for _, event in store.events() if "ann" in str(event)]
+        assert store.append(UserErased("ann", at=300.0)).outcome is Outcome.UNKNOWN
+        assert list(store.user_ids()) == []
+        assert verify(store).ok

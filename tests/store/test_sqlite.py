@@ -417,7 +417,7 @@ def test_others_are_served_while_a_snapshot_is_written_which_holds_what_was_when
     store.snapshot()
     assert slices == 4
     assert all(receipt.outcome is Outcome.RECORDED for one in others for receipt in one.result())
-    kept = snapshot.load(tmp_path / "journal.db.snapshot.npz", SETUP, store._identity)
+    kept = snapshot.load(tmp_path / "journal.db.snapshot.npz", store._identity)
     assert kept is not None
     assert (kept.fold.sequence, len(kept.fold.user_names)) == (at, 7)
     np.testing.assert_array_equal(kept.fold.users([f"u{n}" for n in range(7)]).rows, before)

@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     add_store(commands)
     add_doctor(commands)
     listing = add_command(commands, "policies", _policies, help="list the policies: formula, feedback read, reference")
+    listing.add_argument("--family", choices=tuple(policies.FAMILIES), help="only those of one family; default: all")
     listing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     showing = add_command(commands, "show", _show, help="print, draw or convert a saved result")
     showing.add_argument("file", metavar="FILE", help="a result written by --output FILE.parquet")
@@ -214,7 +215,7 @@ def _policies(options: argparse.Namespace) -> int:
             "reference": cls.reference,
             "hyperparameters": cls().settings,
         }
-        for cls in policies.REGISTRY.values()
+        for cls in map(policies.REGISTRY.__getitem__, policies.available(options.family))
     ]
     if options.format == "json":
         print(to_json(rows, indent=1))

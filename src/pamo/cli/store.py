@@ -254,6 +254,8 @@ def _verify(options: argparse.Namespace) -> int:
         )
         intact = ", and SQLite finds its file intact" if store.inspects else ""
         print(f"all sums are the journal's{intact}")
+        if report.unsealed:
+            print(f"{report.unsealed:,} events are from before there were checksums: changes to those cannot be told")
         return 0
     _print_differences(name, [*wrong, *report.damage, *report.differences])
     if report.damage:

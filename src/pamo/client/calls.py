@@ -24,6 +24,7 @@ from pamo.contract.answers import (
     Objectives,
     Preference,
 )
+from pamo.contract.events import ARMS
 from pamo.contract.features import Feature, FeatureLike, FeatureValue
 from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_text
@@ -67,6 +68,7 @@ def decide(
     preference: Mapping[str, float] | None = None,
     k: int = 1,
     key: str | None = None,
+    features: Mapping[str, FeatureValue | None] | None = None,
 ) -> Call[Decision]:
     """Choose an arm for a user, or rank the best k (all of them, if there are fewer).
 
@@ -75,9 +77,9 @@ def decide(
     key = _key(key)
     if not (key.isascii() and key.isprintable() and key == key.strip()):
         # A header cannot carry it. The requests of a batch have their keys in the body.
-        many = decide_many([Request(user, arms, preference, k, key)])
+        many = decide_many([Request(user, arms, preference, k, key, features)])
         return Call(many.method, many.path, lambda content: many.read(content)[0], many.content, many.headers)
-    fields = {"user": user, "arms": arms, "preference": preference, "k": k}
+    fields = {"user": user, "arms": arms, "preference": preference, "k": k, "features": features}
     return _post("/v1/decisions", reader(Decision), fields, headers={"Idempotency-Key": key})
 
 
@@ -181,17 +183,22 @@ def add_arms(
     return _batch("/v1/arms", lambda content: read(content).arms, "arms", several)
 
 
-def declare_features(features: Iterable[FeatureLike]) -> Call[tuple[Feature, ...]]:
-    """Let arms have these features from now on; return all that there are. Needs the role admin."""
+def declare_features(features: Iterable[FeatureLike], of: str = ARMS) -> Call[tuple[Feature, ...]]:
+    """Let arms, or users, have these features from now on; return all that those have. Needs the role admin."""
     declared = [{"name": one.name, "kind": one.kind} for one in features_of(features)]
     read = reader(Features)
-    return _post("/v1/features", lambda content: read(content).features, {"features": declared})
+    return _post("/v1/features", lambda content: read(content).features, {"features": declared, "of": of})
 
 
-def features() -> Call[tuple[Feature, ...]]:
-    """Return what may be known of arms beforehand."""
+def features(of: str = ARMS) -> Call[tuple[Feature, ...]]:
+    """Return what may be known of arms, or of users, beforehand."""
     read = reader(Objectives)
-    return Call("GET", "/v1/objectives", lambda content: read(content).features)
+
+    def found(content: bytes) -> tuple[Feature, ...]:
+        told = read(content)
+        return told.features if of == ARMS else told.user_features
+
+    return Call("GET", "/v1/objectives", found)
 
 
 def retire_arm(arm: str) -> Call[Arm]:

@@ -87,7 +87,8 @@ class Explanation:
 
     preference: the weights used. chosen: what its score is made of, None for a policy that forms no preference.
     without_exploration: the same for the arm of the highest value, which may be the same arm; None before any was
-    tried. sentence: all this in words. explored: whether another arm would have been chosen without exploration.
+    tried. sentence: all this in words. scores: by objective where the chosen arm's score was from: "given" beforehand,
+    "seen" in feedback to it, or "foretold" from other arms'. explored: whether another had been chosen otherwise.
     """
 
     decision: str
@@ -96,6 +97,7 @@ class Explanation:
     chosen: ArmScore | None
     without_exploration: ArmScore | None
     sentence: str
+    scores: Mapping[str, str] = field(default_factory=dict)
     explored: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -247,11 +249,12 @@ class PreferenceHistory:
 
 @dataclass(slots=True)
 class UserExport:
-    """Everything that is kept of a user: what was learned, decisions and feedback."""
+    """Everything that is kept of a user: what was learned, decisions and feedback, and what is known beforehand."""
 
     user: str
     preference: Preference
     history: list[dict[str, Any]]
+    features: Mapping[str, FeatureValue] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -275,7 +278,11 @@ class UsersFound:
 
 @dataclass(slots=True, frozen=True)
 class Arm:
-    """An arm: its id, its name for display, whether it is offered, how many complete feedbacks it has, its features."""
+    """An arm: its id, its name for display, whether it is offered, and its features.
+
+    pulls: how many feedbacks it has, the incomplete ones too; where it was found to have changed, as many as told of
+    the objective that most is known of.
+    """
 
     id: str
     name: str
@@ -367,16 +374,17 @@ class Ranking:
 
 @dataclass(slots=True)
 class Objectives:
-    """The objectives, the scale of the overall score, and the features that arms may have."""
+    """The objectives, the scale of the overall score, and the features that arms and users may have."""
 
     objectives: tuple[Objective, ...]
     overall: Objective
     features: tuple[Feature, ...] = ()
+    user_features: tuple[Feature, ...] = ()
 
 
 @dataclass(slots=True)
 class Features:
-    """The features that arms may have."""
+    """The features that arms, or users, may have."""
 
     features: tuple[Feature, ...]
 

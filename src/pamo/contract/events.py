@@ -13,8 +13,11 @@ from typing import Any, NamedTuple
 
 from pamo.contract.codes import Code
 from pamo.contract.features import Feature, FeatureValue
+from pamo.contract.forgetting import HalfLives
 from pamo.contract.objectives import Objective
 
+ARMS, USERS = "arms", "users"
+"""Whose features may be declared."""
 HISTORY = "history"
 """The policy of a decision that nobody made: a rating from before there was a journal, of the one arm on offer."""
 FORMAT = 1
@@ -23,14 +26,29 @@ FORMAT = 1
 
 @dataclass(slots=True, frozen=True)
 class Setup:
-    """The first event of every journal: the objectives, and the scale of the overall score."""
+    """The first event of every journal: the objectives, and the scale of the overall score.
+
+    half_life: how fast what was learned is forgotten, never where it is None. That is declared later (`Declared`).
+    """
 
     objectives: tuple[Objective, ...]
     overall: Objective = Objective("overall")  # noqa: RUF009  # it is frozen
     format: int = FORMAT
+    half_life: HalfLives | None = None
 
 
 # Events are plain values, and nobody changes them. They are not frozen, since to make one would take twice as long.
+
+
+@dataclass(slots=True)
+class Declared:
+    """Objectives, scales or half-lives are others than before: from now on, and for all that the journal holds.
+
+    The journal has raw values, so that the sums are folded anew; of an objective that is new no score was given before.
+    """
+
+    setup: Setup
+    at: float
 
 
 @dataclass(slots=True)
@@ -56,10 +74,11 @@ class ArmRetired:
 
 @dataclass(slots=True)
 class FeaturesDeclared:
-    """Arms may have these features from now on."""
+    """Arms, or users, may have these features from now on."""
 
     features: tuple[Feature, ...]
     at: float
+    of: str = ARMS
 
 
 @dataclass(slots=True)
@@ -68,7 +87,9 @@ class DecisionMade:
 
     offer: the arms to choose from, None for all that were active. k: how many were asked for. preference: the user's
     weights where they were known. key: makes the request repeatable. user: None once the user was erased. given: raw
-    scores by arm and objective that were known beforehand.
+    scores by arm and objective that were known beforehand. since: the journal's time, which the store fills in where
+    the clock was far behind that. rounds: where a half-life is in rounds, how many the user has had since that was
+    declared, and how many pulls each of the arms.
     """
 
     id: str
@@ -83,6 +104,8 @@ class DecisionMade:
     key: str | None = None
     explanation: Mapping[str, Any] | None = None
     given: Mapping[str, Mapping[str, float]] | None = None
+    since: float | None = None
+    rounds: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -94,7 +117,10 @@ class FeedbackGiven:
 
     The store fills in the rest when it records the event, so that the journal can be folded event by event: arm and
     user; before, what earlier parts have said of the arm, by objective and as "overall", None where there are none;
-    part, the how many-th feedback to the decision it is. What was given already is left out of the event itself.
+    part, the how many-th feedback to the decision it is; user_changed and arm_changed, whether the user's taste, or the
+    arm, was found to have changed since those parts, so that nothing of them is left to be completed; age, where that
+    may matter, how old its round is: when its first part came, and the decision's rounds of user and arm. What was
+    given already is left out of the event itself.
     """
 
     decision: str
@@ -106,6 +132,22 @@ class FeedbackGiven:
     user: str | None = None
     before: Mapping[str, float] | None = None
     part: int = 1
+    user_changed: bool = False
+    arm_changed: bool = False
+    age: tuple[float, int, int] | None = None
+
+
+@dataclass(slots=True)
+class UserKnown:
+    """Something is known of a user: the features that are new or have changed, None for one not known any more.
+
+    decision: the one that they came with. user: None once the user was erased, and features is then empty.
+    """
+
+    decision: str
+    user: str | None
+    at: float
+    features: Mapping[str, FeatureValue | None]
 
 
 @dataclass(slots=True)
@@ -121,13 +163,15 @@ class TasteChanged:
     """A user was found to care about other things than before: what was learned of the user until then counts no more.
 
     decision: the first that is counted to the new taste. kept: what is known since, the arm, the raw scores and the
-    overall score of each round. user: None once the user was erased, and kept is then empty.
+    overall score of each round. user: None once the user was erased, and kept is then empty. place: the decision's
+    number in the journal, which the store fills in.
     """
 
     decision: str
     user: str | None
     at: float
     kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
+    place: int = 0
 
 
 @dataclass(slots=True)
@@ -144,6 +188,7 @@ class ArmChanged:
 
 Event = (
     Setup
+    | Declared
     | FeaturesDeclared
     | ArmAdded
     | ArmRetired
@@ -151,6 +196,7 @@ Event = (
     | DecisionMade
     | FeedbackGiven
     | UserErased
+    | UserKnown
     | TasteChanged
 )
 
@@ -237,7 +283,7 @@ def with_scores(event: FeedbackGiven, scores: Mapping[str, float]) -> FeedbackGi
     """Return a feedback like this one that gives these scores, and is the only one."""
     rewards = {name: value for name, value in scores.items() if name != OVERALL}
     overall, preference = scores.get(OVERALL), event.preference
-    return FeedbackGiven(event.decision, rewards, event.at, overall, preference, event.arm, event.user)
+    return FeedbackGiven(event.decision, rewards, event.at, overall, preference, event.arm, event.user, age=event.age)
 
 
 def together(parts: Iterable[FeedbackGiven]) -> dict[str, FeedbackGiven]:

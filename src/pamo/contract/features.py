@@ -1,4 +1,4 @@
-"""Features: what is known of an arm before anything is seen of it, and how people write them down."""
+"""Features: what is known of an arm, or of a user, before anything is seen of it, and how people write them down."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ KINDS = (NUMBER, YES_OR_NO, WORD)
 MOST_WORDS = 50
 """The most words of a feature that count: the rest, the rarest of them, are as if they were missing."""
 
+MOST_FEATURES, MOST_COLUMNS = 100, 100
+"""The most features that arms may have, and the most numbers, answers and words of them that count, all together."""
+
 FeatureValue = bool | float | str
 
 
 @dataclass(slots=True, frozen=True)
 class Feature:
-    """What is known of arms beforehand: a name, and whether it is a number, a yes or no, or a word."""
+    """What is known of arms, or of users, beforehand: a name, and whether it is a number, a yes or no, or a word."""
 
     name: str
     kind: str = NUMBER
@@ -77,7 +80,7 @@ def written(one: Feature) -> str:
 def checked_features(
     given: Any, known: Mapping[str, Feature], field: str = "features"
 ) -> dict[str, FeatureValue | None]:
-    """Return an arm's features as plain values; raise `InputError` for one that is not declared or of another kind."""
+    """Return features as plain values; raise `InputError` for one that is not declared or of another kind."""
     if not isinstance(given, Mapping):
         raise InputError(f"expected features by name, got {given!r:.80}", field)
     found: dict[str, FeatureValue | None] = {}

@@ -8,6 +8,7 @@ from typing import Any
 
 from pamo.contract.answers import Decision
 from pamo.contract.events import DecisionMade, same_request
+from pamo.contract.features import FeatureValue
 from pamo.contract.limits import check_score
 from pamo.contract.objectives import Objective
 from pamo.errors import InputError, unknown_name
@@ -24,7 +25,8 @@ class Request:
     as a mapping, with scores by objective that are known beforehand, such as tonight's price: {"A": {"price": 120}}.
     preference: the user's weights where they are known; without them the mean of what the user has stated with feedback
     is used, and without any such statement what was learned from overall scores. k: how many arms to rank. key: makes
-    the request repeatable: the same again gets the first decision.
+    the request repeatable: the same again gets the first decision. features: what is known of the user, of those that
+    are declared; it is kept until it changes, and None is one that is not known any more.
     """
 
     user: str
@@ -32,6 +34,7 @@ class Request:
     preference: Mapping[str, float] | None = None
     k: int = 1
     key: str | None = None
+    features: Mapping[str, FeatureValue | None] | None = None
 
 
 @dataclass(slots=True)
@@ -61,7 +64,7 @@ def as_request(given: Any) -> Request:
     """Return the request that a user's id or a mapping stands for.
 
     >>> as_request({"user": "ann", "k": 2})
-    Request(user='ann', arms=None, preference=None, k=2, key=None)
+    Request(user='ann', arms=None, preference=None, k=2, key=None, features=None)
     """
     if isinstance(given, Request):
         return given

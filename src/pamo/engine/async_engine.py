@@ -87,7 +87,9 @@ class AsyncEngine:
         if request.k != 1:
             self._check_cost([request])
         if self._thread is None:
-            return self._decider.choose(request.user, request.arms, request.preference, request.k, request.key)
+            return self._decider.choose(
+                request.user, request.arms, request.preference, request.k, request.key, request.features
+            )
         return await self._ask(request)
 
     async def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:

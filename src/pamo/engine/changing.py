@@ -23,8 +23,10 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
-from pamo.contract.events import ArmChanged, Event, TasteChanged
+from pamo.contract.events import ArmChanged, Event, FeedbackGiven, TasteChanged
+from pamo.contract.forgetting import HalfLives
 from pamo.engine.prior import Prior
+from pamo.errors import InputError
 from pamo.priors import PAPER, PLAIN, Population, Room, read_user, room_for
 from pamo.reading import PREFERENCE, inverse_at, noise_at, step_user, user_numbers
 from pamo.rows import LEAST_SQUARE, observe_round, pair, square_of
@@ -39,6 +41,8 @@ THRESHOLD, CAP = 7.0, 3.0
 BLOCK, FEWEST_PULLS, PRIOR_PULLS = 8.0, 3.0, 10.0
 """Pulls between two states of an arm that are kept to compare with, pulls from which on recent scores are tested, and
 how many pulls' worth the variance that arms have in common counts for one of them."""
+AT_ONCE = 20
+"""Users who are tested in one go, while somebody waits for a decision; the others have their turn with the next."""
 SCAN = 64
 """Decisions between two looks at the arms: with thousands of them as many as an eighth of the arms."""
 
@@ -103,7 +107,10 @@ class Watch:
         self._clock = clock
         self._scales = Scales(store.setup)
         self._objectives = len(store.setup.objectives)
-        self._suspects: set[str] = set()
+        # Who forgets by a half-life is not watched: sums that fade tell nothing of what was added to them.
+        lives = store.setup.half_life or HalfLives()
+        self._watches_users, self._watches_arms = lives.users is None, lives.arms is None
+        self._suspects: dict[str, None] = {}
         self._turns = 0
         self._states: tuple[Floats, Floats] | None = None
         self._changed: list[ArmChanged] = []
@@ -114,8 +121,9 @@ class Watch:
 
     def suspect(self, user: str) -> None:
         """Have a user tested whose overall scores were not as foretold, as `pamo.engine.kernels.watch` saw."""
-        self._suspects.add(user)
-        self.due = True
+        if self._watches_users:
+            self._suspects[user] = None
+            self.due = True
 
     def look(self, table: Arms) -> None:
         """Look at the arms now and then: at their scores since one of two earlier states, whichever tells more."""
@@ -123,6 +131,8 @@ class Watch:
         if self._turns < SCAN or 8 * self._turns < len(table.ids):
             return
         self._turns = 0
+        if not self._watches_arms:
+            return
         with self._store.lock:
             now = _sums_of(table.statistics)
         if self._states is None:
@@ -148,11 +158,13 @@ class Watch:
 
     def found(self) -> list[Event]:
         """Return what has changed, as it is to be recorded."""
-        suspects, self._suspects = self._suspects, set()
+        suspects, self._suspects = list(self._suspects), {}
         changed, self._changed = self._changed, []
         self.due = False
+        for user in suspects[AT_ONCE:]:
+            self.suspect(user)
         events: list[Event] = [*changed]
-        for user in sorted(suspects):
+        for user in suspects[:AT_ONCE]:
             event = self._test(user)
             if event is not None:
                 events.append(event)
@@ -163,7 +175,7 @@ class Watch:
         made = [
             (one.decision.id, one.feedback)
             for one in store.decisions_of(user, 2 * WINDOW)
-            if one.feedback is not None and one.feedback.overall is not None
+            if one.feedback is not None and one.feedback.overall is not None and self._fits(one.feedback)
         ]
         with store.lock:
             sums, arms = store.users([user]), store.arms()
@@ -178,13 +190,21 @@ class Watch:
         out, room, dims = np.empty(len(values)), room_for(self._objectives), self._objectives
         row, nobody = whole.rows[0].copy(), np.zeros_like(whole.rows[0])
         users = np.empty((2, user_numbers(self._objectives)))
-        evidence(out, values, shares, row, prior.population, users, nobody, room, dims)
+        evidence(out, values, shares, row, prior.population_for(user), users, nobody, room, dims)
         out -= THRESHOLD + np.log(1.0 + held - np.arange(len(values), 0, -1))
         first = int(np.argmax(out[: len(out) - FEWEST + 1]))
         if out[first] <= 0.0:
             return None
         kept = tuple((str(one.arm), one.rewards, float(one.overall or 0.0)) for _, one in rounds[first:])
         return TasteChanged(rounds[first][0], user, self._clock(), kept)
+
+    def _fits(self, feedback: FeedbackGiven) -> bool:
+        """Tell whether a feedback could be given now: scales may have been others then."""
+        try:
+            self._store.check(feedback)
+        except InputError:
+            return False
+        return True
 
 
 def _sums_of(arms: ArmStatistics) -> Floats:

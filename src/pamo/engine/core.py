@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from pamo.contract.answers import Decision, Feedback, FeedbackResult
 from pamo.contract.codes import Code
 from pamo.contract.events import (
+    ARMS,
     ArmAdded,
     ArmRetired,
     DecisionMade,
@@ -21,6 +22,7 @@ from pamo.contract.events import (
     Outcome,
     Receipt,
     UserErased,
+    UserKnown,
 )
 from pamo.contract.features import FeatureLike, FeatureValue, checked_features
 from pamo.contract.features import features as features_of
@@ -83,12 +85,13 @@ class Core:
         preference: Mapping[str, float] | None = None,
         k: int = 1,
         key: str | None = None,
+        features: Mapping[str, FeatureValue | None] | None = None,
     ) -> Decision:
         """Choose an arm for a user, or rank the best k (all of them, if there are fewer).
 
         The arguments are those of `pamo.engine.Request`.
         """
-        request = Request(user, arms, preference, k, key)
+        request = Request(user, arms, preference, k, key, features)
         try:
             event = await face.choose(request)
         except InputError:
@@ -102,7 +105,15 @@ class Core:
         if self.decider.watch.due and await self.notice(face):
             self.decider.under_way.forget(event.id)
             event = await face.choose(request)
-        return self.decided(event, await face.record(event))
+        if features is None or (known := await self._new_of(face, event, request)) is None:
+            return self.decided(event, await face.record(event))
+        return self.decided(event, (await face.record_many([event, known]))[0])
+
+    async def _new_of(self, face: Face, made: DecisionMade, request: Request) -> UserKnown | None:
+        """Return what a request says of its user that was not known, as it is to be recorded; None: nothing."""
+        known, given = (await face.read(lambda: self.store.known_of([request.user])))[0], request.features or {}
+        new = {name: value for name, value in given.items() if known.get(name) != value}
+        return UserKnown(made.id, request.user, made.at, new) if new else None
 
     async def notice(self, face: Face) -> bool:
         """Test and record what may have changed; tell whether anything did."""
@@ -133,7 +144,11 @@ class Core:
             events = await face.choose_many(several)  # somebody else may have added them, meanwhile
         if self.decider.watch.due:
             await self.notice(face)
-        receipts = await face.record_many(events)
+        found = [
+            await self._new_of(face, event, one) if one.features is not None else None
+            for event, one in zip(events, several, strict=True)
+        ]
+        receipts = (await face.record_many([*events, *(one for one in found if one is not None)]))[: len(events)]
         return [self.decided(event, receipt) for event, receipt in zip(events, receipts, strict=True)]
 
     def decided(self, event: DecisionMade, receipt: Receipt) -> Decision:
@@ -281,9 +296,12 @@ class Core:
         events = [ArmAdded(arm, name, now, features.get(arm)) for arm, name in names.items()]  # type: ignore[arg-type]
         await face.record_many(events)
 
-    async def declare_features(self, face: Face, features: Iterable[FeatureLike]) -> None:
-        """Let arms have these features from now on: names, or text such as "pool: yes or no"; again changes nothing."""
-        await face.record(FeaturesDeclared(features_of(features), self.clock()))
+    async def declare_features(self, face: Face, features: Iterable[FeatureLike], of: str = ARMS) -> None:
+        """Let arms, or users, have these features from now on: names, or text such as "pool: yes or no".
+
+        of: "arms" or "users". The same again changes nothing.
+        """
+        await face.record(FeaturesDeclared(features_of(features), self.clock(), of))
 
     async def retire_arm(self, face: Face, arm: str) -> None:
         """Offer an arm no longer. What was learned of it stays, and late feedback still counts."""

@@ -13,6 +13,8 @@ from zlib import crc32
 import numpy as np
 
 from pamo.arrays import Floats, Ints
+from pamo.contract.features import FeatureValue, checked_features
+from pamo.contract.forgetting import ROUNDS, HalfLives
 from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
 from pamo.contract.requests import OfferLike, Request, given_scores
 from pamo.engine.changing import Watch
@@ -34,6 +36,9 @@ from pamo.streams import POLICY, stream_for
 
 REMEMBERED = 1_000_000
 """Arms in all the offers that are remembered, at 16 bytes each: an offer counts for at least a hundred."""
+
+FITTED_EVERY = 256
+"""Decisions after which what is common is fitted anew where sums fade; with many users, four for each."""
 
 Offer = tuple[tuple[str, ...] | None, Ints, Ints]
 """The ids as the journal keeps them, the arms' rows, and where they begin and end: (0, their number)."""
@@ -101,6 +106,12 @@ class Decider:
         self._remembered = 0
         self._blanks: dict[int, tuple[Floats, Ints]] = {}
         self._foretelling = False
+        lives = store.setup.half_life or HalfLives()
+        self._by_rounds = ROUNDS in [one.unit for one in (lives.users, lives.arms) if one is not None]
+        self._forgets, self._decided = lives != HalfLives(), 0
+        self.forgotten = 0
+        """How often what users and arms have in common was to be fitted anew because sums fade."""
+        self._renamed = store.setup.objectives != store.began.objectives
         self.under_way = UnderWay()
         """The decisions that wait for feedback."""
         self.under_way.replay(store.tail(TAIL))
@@ -123,8 +134,11 @@ class Decider:
         preference: Mapping[str, float] | None = None,
         k: int = 1,
         key: str | None = None,
+        features: Mapping[str, FeatureValue | None] | None = None,
     ) -> DecisionMade:
         """Decide for one user, and return the event to be recorded."""
+        if features is not None:
+            checked_features(features, self._store.user_features)
         given = self._given(arms) if arms is not None and isinstance(arms, Mapping) else None
         check_user(user)
         store = self._store
@@ -133,6 +147,8 @@ class Decider:
         plan = self._plan(preference is not None, stated.item(0) > 0.0)
         with self._lock:
             table = self._newest()
+            if self._forgets:
+                self._forget(1)
             offered, offer, starts = self._offer(table, arms)
             ranked = _ranked(k, len(offer))
             room = self._blanks.get(ranked)
@@ -144,11 +160,15 @@ class Decider:
             out[0, -2] = crc32(user.encode())
             own = sums if self.prior.foretold is None else self._complete(user, sums, table)
             scores = None if given is None else self._known_scores(given, offered or (), len(offer))
+            if self.prior.explained is not None and plan.shared:
+                plan.lean(self.prior.offset_of(user, features))
             with store.lock:
                 self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
             row = tuple(out[0].tolist())
             if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
                 own = sums if self.prior.foretold is None else self._complete(user, sums, table)
+                if self.prior.explained is not None:
+                    plan.lean(self.prior.offset_of(user, features))
                 with store.lock:
                     self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
                 row = tuple(out[0].tolist())
@@ -172,11 +192,15 @@ class Decider:
             weights_in(request.preference, self.names)
         if isinstance(request.arms, Mapping):
             self._given(request.arms)
+        if request.features is not None:
+            checked_features(request.features, self._store.user_features)
 
     def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         """Decide for many, with one compiled call for each policy and k among them."""
         for one in requests:
             check_user(one.user)
+            if one.features is not None:
+                checked_features(one.features, self._store.user_features)
         sums, stated = self._store.user_rows([one.user for one in requests])
         preferences = [one.preference for one in requests]
         given = [self._given(one.arms) if isinstance(one.arms, Mapping) else None for one in requests]
@@ -186,6 +210,8 @@ class Decider:
         events: dict[int, DecisionMade] = {}
         with self._lock:
             table = self._newest()
+            if self._forgets:
+                self._forget(len(requests))
             groups: dict[tuple[ReadyPolicy, int], list[int]] = {}
             offers = [self._offer(table, one.arms) for one in requests]
             for n, one in enumerate(requests):
@@ -202,8 +228,9 @@ class Decider:
                     scores = [
                         self._known_scores(given[n] or {}, offers[n][0] or (), len(offers[n][1])) for n in members
                     ]
+                known_of = [requests[n].features for n in members]
                 for _ in range(2):
-                    self._choose_group(plan, out, picks, rows, users, own, table, scores)
+                    self._choose_group(plan, out, picks, rows, users, own, table, scores, known_of)
                     if not (plan.shared and self.prior.renew(float(out[0, SEEN]), self._use)):
                         break
                 for n, row, picked in zip(members, out.tolist(), picks.tolist(), strict=True):
@@ -235,15 +262,19 @@ class Decider:
         own: tuple[Floats, Floats, Floats],
         table: Arms,
         scores: Sequence[Floats] | None,
+        features: Sequence[Mapping[str, FeatureValue | None] | None],
     ) -> None:
         """Decide by one policy for these users, each among the arms of a row; own: sums, stated and known."""
-        # What arms are worth beyond their scores differs from user to user: then one goes after another.
-        step = len(users) if self.prior.foretold is None else 1
+        # What arms are worth beyond their scores, and what features tell, differs from user to user: they go in turn.
+        leans = self.prior.explained is not None and plan.shared
+        step = len(users) if self.prior.foretold is None and not leans else 1
         for first in range(0, len(users), step):
             part = slice(first, first + step)
             sums, stated, known = (one[part] for one in own)
             if self.prior.foretold is not None:
                 sums = self._complete(users[first], sums, table)
+            if leans:
+                plan.lean(self.prior.offset_of(users[first], features[first]))
             starts = np.zeros(len(sums) + 1, dtype=np.int64)
             np.cumsum([len(row) for row in rows[part]], out=starts[1:])
             with self._store.lock:
@@ -304,6 +335,7 @@ class Decider:
     ) -> DecisionMade:
         decision, now = new_id(), self._clock()
         self.under_way.begin(decision, chosen[0], now)
+        rounds = tuple(count + 1 for count in self._store.clock(user, chosen)) if self._by_rounds else None
         return DecisionMade(
             decision,
             user,
@@ -315,9 +347,19 @@ class Decider:
             k,
             preference,
             key,
-            details(row, chosen[0], ids, len(self.names)),
+            details(row, chosen[0], ids, self.names, named=self._renamed),
             given,
+            rounds=rounds,
         )
+
+    def _forget(self, decisions: int) -> None:
+        """Have what is common fitted anew now and then: sums that fade do not grow by half for ever."""
+        self._decided += decisions
+        if self._decided >= max(FITTED_EVERY, 4 * len(self.prior)):
+            self._decided = 0
+            self.prior.due = 0.0
+            self._chooser.expire()
+            self.forgotten += 1
 
     def _given(self, arms: Mapping[str, Any]) -> dict[str, dict[str, float]] | None:
         """Return the scores that come with an offer, None where there are none."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import numpy as np
 
 from pamo.contract.answers import (
     Arm,
@@ -20,9 +22,20 @@ from pamo.contract.answers import (
     Statistics,
     UserExport,
 )
-from pamo.contract.events import DecisionMade, Event, FeedbackGiven, Receipt, Setup, TasteChanged
+from pamo.contract.events import (
+    ARMS,
+    USERS,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    Receipt,
+    Setup,
+    TasteChanged,
+    UserKnown,
+)
 from pamo.contract.features import Feature, FeatureLike
 from pamo.contract.features import features as features_of
+from pamo.contract.forgetting import HalfLivesLike, half_lives
 from pamo.contract.limits import check_user
 from pamo.contract.methods import like
 from pamo.contract.objectives import Objective, ObjectiveLike, objective, objectives
@@ -31,6 +44,7 @@ from pamo.engine.core import Core, Face, answer
 from pamo.engine.deciding import Decider
 from pamo.engine.estimates import known_of, preference_of
 from pamo.engine.explaining import explained, names_in
+from pamo.engine.features import speaking_for
 from pamo.engine.foretelling import Foreteller
 from pamo.engine.front import front_of
 from pamo.errors import InputError, UnknownDecisionError
@@ -40,6 +54,7 @@ from pamo.priors import Population
 from pamo.priors.foretelling import Foretelling
 from pamo.statistics import UserStatistics
 from pamo.store import Store, open_store
+from pamo.store.setups import plain_setup, same_objectives
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,7 +67,7 @@ class _AtOnce:
         self._store, self._decider = store, decider
 
     async def choose(self, one: Request) -> DecisionMade:
-        return self._decider.choose(one.user, one.arms, one.preference, one.k, one.key)
+        return self._decider.choose(one.user, one.arms, one.preference, one.k, one.key, one.features)
 
     async def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         return self._decider.choose_many(requests)
@@ -87,8 +102,16 @@ def _at_once(
 
 
 def _decide(
-    engine: Engine, user: str, arms: Any = None, preference: Any = None, k: int = 1, key: str | None = None
+    engine: Engine,
+    user: str,
+    arms: Any = None,
+    preference: Any = None,
+    k: int = 1,
+    key: str | None = None,
+    features: Any = None,
 ) -> Decision:
+    if features is not None:
+        return _whole_decide(engine, user, arms, preference, k, key, features)
     try:
         event = engine._decider.choose(user, arms, preference, k, key)
     except InputError:
@@ -123,7 +146,11 @@ class Engine:
     objectives: what arms are scored on: names, `Objective`s, mappings, or text such as "price: 0..500, lower is
     better". A store that was begun before knows its own, and they may be left out. overall: the scale of the overall
     score, as text ("1..5"), a mapping or an `Objective`; by default from 0 to 1. features: what may be known of arms
-    before anything is seen of them: names, or text such as "stars: number", "pool: yes or no", "style: word".
+    before anything is seen of them: names, or text such as "stars: number", "pool: yes or no", "style: word";
+    user_features: the same of users.
+    half_life: after how long what was learned counts half, of users and of arms: text such as "users: 40 rounds, arms:
+    90 days", or a mapping; "none" is never, and by default it is as the store was told last. redeclare: whether a store
+    that has other objectives or scales than these takes them on, for all that its journal holds.
 
     policy: "recommended" is the recommended policy for each mode (see `decide`); another name, or a policy, is used
     for all. store: "memory:", the path of a SQLite file, "postgresql://…", or a store, which the engine then leaves
@@ -153,6 +180,9 @@ class Engine:
         *,
         overall: ObjectiveLike | None = None,
         features: Iterable[FeatureLike] = (),
+        user_features: Iterable[FeatureLike] = (),
+        half_life: HalfLivesLike | None = None,
+        redeclare: bool = False,
         seed: int | None = None,
         accept_new_arms: bool = False,
         max_new_arms: int = 1000,
@@ -162,20 +192,26 @@ class Engine:
         clock: Callable[[], float] = time.time,
     ) -> None:
         setup = _setup(objectives, overall)
+        lives = None if half_life is None else half_lives(half_life)
         self._owns_store = not isinstance(store, Store)
-        self.store = store if isinstance(store, Store) else open_store(store, setup)
+        self.store = store if isinstance(store, Store) else _opened(store, setup, redeclare)
         """Where everything is kept."""
         self.clock = clock
         try:
-            if setup is not None and setup != self.store.setup:
+            own = self.store.setup
+            if setup is not None and not same_objectives(setup, own) and not redeclare:
                 raise InputError(
                     "this store was begun with other objectives or other scales: leave them out to use the store's "
-                    "own, or begin another store"
+                    "own, declare them anew by redeclare=True, or begin another store"
                 )
+            wanted = plain_setup(replace(setup or own, half_life=own.half_life if half_life is None else lives))
+            if wanted != own:
+                self.store.declare(wanted, clock())
             self._decider = Decider(
                 self.store, policy, seed, draws, clock, explore_at_most=explore_at_most, explore_within=explore_within
             )
             self._foreteller = Foreteller(self.store, self._decider.prior.sample)
+            self._forgotten = 0
             self.policy = policy
         except BaseException:
             if self._owns_store:
@@ -184,12 +220,13 @@ class Engine:
         self.core = Core(self.store, self._decider, clock, max_new_arms if accept_new_arms else 0)
         """What makes events and reads receipts, for those who wait for the store in their own way."""
         self._face = _AtOnce(self.store, self._decider)
-        if declared := features_of(features):
-            try:
-                self.declare_features(declared)
-            except BaseException:
-                self.close()
-                raise
+        try:
+            for of, declared in ((ARMS, features_of(features)), (USERS, features_of(user_features))):
+                if declared:
+                    self.declare_features(declared, of)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
@@ -204,6 +241,9 @@ class Engine:
     @property
     def foretelling(self) -> Foretelling | None:
         """What users have in common as their preferences are told by it; None while nobody gave an overall score."""
+        if self._decider.forgotten != self._forgotten:
+            self._forgotten = self._decider.forgotten
+            self._foreteller.expire()
         return self._foreteller.common()
 
     @property
@@ -242,11 +282,16 @@ class Engine:
         """What may be known of arms beforehand."""
         return tuple(self.store.features.values())
 
+    @property
+    def user_features(self) -> tuple[Feature, ...]:
+        """What may be known of users beforehand."""
+        return tuple(self.store.user_features.values())
+
     def arms(self) -> list[Arm]:
         """Return all arms, the retired ones among them."""
         with self.store.lock:
             table = self.store.arms()
-            pulls = table.statistics.pulls.tolist()
+            pulls = table.statistics.all_pulls.tolist()
         rows = zip(table.ids, table.names, table.active.tolist(), pulls, table.features, strict=True)
         return [Arm(arm, name, active, int(count), dict(known)) for arm, name, active, count, known in rows]
 
@@ -257,7 +302,7 @@ class Engine:
             row = table.rows.get(arm)
             if row is None:
                 return None
-            pulls, known = int(table.statistics.pulls[row]), dict(table.features[row])
+            pulls, known = int(table.statistics.all_pulls[row]), dict(table.features[row])
             return Arm(arm, table.names[row], bool(table.active[row]), pulls, known)
 
     def front(self) -> list[FrontArm]:
@@ -284,7 +329,17 @@ class Engine:
     def explain(self, decision: str | Decision) -> Explanation:
         """Say why an arm was chosen, and which would have been without exploration."""
         made = self.made(id_of(decision))
-        return explained(made, self._decider.names, names_in(made, self.store.arms()))
+        began = tuple(one.name for one in self.store.began.objectives)
+        return explained(made, began, names_in(made, self.store.arms()), self.like)
+
+    def like(self, arm: str, weights: Mapping[str, float]) -> list[str]:
+        """Return in words what of an arm's features speaks for it to somebody with these weights."""
+        table, prior = self.store.arms(), self._decider.arms_prior
+        row, names = table.rows.get(arm), self._decider.names
+        if row is None or not self.store.features or len(prior.mean) != len(table.ids):
+            return []
+        worth = prior.mean @ np.array([weights.get(name, 0.0) for name in names])
+        return speaking_for(table.features, self.store.features, worth, row)
 
     def decision(self, decision_id: str) -> Decision:
         """Return a decision that was made."""
@@ -326,9 +381,9 @@ class Engine:
         history = [
             {"event": type(event).__name__, **asdict(event)}
             for _, event in self.store.history(user)
-            if isinstance(event, DecisionMade | FeedbackGiven | TasteChanged)
+            if isinstance(event, DecisionMade | FeedbackGiven | TasteChanged | UserKnown)
         ]
-        return asdict(UserExport(user, self.preference(user), history))
+        return asdict(UserExport(user, self.preference(user), history, dict(self.store.known_of([user])[0])))
 
     erase_user = _at_once(Core.erase_user)
 
@@ -346,6 +401,17 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _opened(address: str | Path, setup: Setup | None, redeclare: bool) -> Store:
+    """Open a store; redeclare: even where its objectives are others than these."""
+    try:
+        return open_store(address, setup)
+    except InputError:
+        if setup is None or not redeclare:
+            raise
+        plain_setup(setup)
+        return open_store(address)
 
 
 def _setup(given: Iterable[ObjectiveLike] | None, overall: ObjectiveLike | None) -> Setup | None:

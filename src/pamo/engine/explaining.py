@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pamo.contract.answers import ArmScore, ExplainedDecision, Explanation, Given
@@ -14,17 +14,22 @@ from pamo.engine.kernels import (
     GREEDY_REWARD,
     PREFERENCE_BONUS,
     REWARD_BONUS,
+    UNSEEN,
     WEIGHTS,
 )
 from pamo.plain import plain
 from pamo.store import Arms
 
 
-def details(row: Sequence[float], chosen: str, ids: Sequence[str], objectives: int) -> dict[str, Any] | None:
+def details(
+    row: Sequence[float], chosen: str, ids: Sequence[str], names: Sequence[str], *, named: bool
+) -> dict[str, Any] | None:
     """Return what the journal keeps of the numbers behind a decision: plain, and without infinities.
 
-    Means are those of the arms, from 0 to 1; an arm's value is weights times means. A bonus of None is infinite.
+    Means are those of the arms, from 0 to 1; an arm's value is weights times means. A bonus of None is infinite. names:
+    of the objectives; named: whether they are kept as well, since they are others than those the journal began with.
     """
+    objectives = len(names)
     first = WEIGHTS + objectives
     weights = row[WEIGHTS:first]
     if weights[0] != weights[0]:  # NaN: the policy forms no preference
@@ -35,6 +40,10 @@ def details(row: Sequence[float], chosen: str, ids: Sequence[str], objectives: i
         "reward_bonus": plain(row[REWARD_BONUS]),
         "preference_bonus": row[PREFERENCE_BONUS],
     }
+    if named:
+        kept["objectives"] = list(names)
+    if row[UNSEEN] > 0.0:
+        kept["foretold"] = [name for d, name in enumerate(names) if int(row[UNSEEN]) >> d & 1]
     greedy = int(row[GREEDY])
     if greedy < 0:
         kept["nothing_seen"] = True
@@ -56,8 +65,17 @@ def names_in(decision: DecisionMade, table: Arms) -> dict[str, str]:
     return {arm: table.names[table.rows[arm]] for arm in arms if arm in table.rows}
 
 
-def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[str, str]) -> Explanation:
-    """Return the explanation of a decision from what the journal keeps of it."""
+Like = Callable[[str, Mapping[str, float]], Sequence[str]]
+"""What of an arm's features speaks for it, to somebody with these weights: in words."""
+
+
+def explained(
+    decision: DecisionMade, names: Sequence[str], arm_names: Mapping[str, str], like: Like | None = None
+) -> Explanation:
+    """Return the explanation of a decision from what the journal keeps of it.
+
+    names: of the objectives that the journal began with; a decision by others has kept theirs.
+    """
     kept, arm = decision.explanation, decision.arms[0]
 
     def called(one: str) -> str:
@@ -69,7 +87,7 @@ def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[s
         if decision.user is not None:
             why = f"{decision.policy} scores arms without weighing objectives by the user's preference"
         return Explanation(decision.id, decision.policy, {}, None, None, f"{called(arm)} was chosen; {why}.")
-    weights = dict(zip(names, kept["preference"], strict=True))
+    weights = dict(zip(kept.get("objectives", names), kept["preference"], strict=True))
     chosen = _score(arm, kept, weights)
     other = kept.get("without_exploration")
     best: ArmScore | None = chosen if other is None else _score(other["arm"], other, weights)
@@ -101,13 +119,31 @@ def explained(decision: DecisionMade, names: Sequence[str], arm_names: Mapping[s
     if known:
         told = ", ".join(f"{name} {value:g}" for name, value in known.items())
         sentence += f"; known beforehand, and not foretold: {told}"
-    return Explanation(decision.id, decision.policy, weights, chosen, best, f"{sentence}.")
+    foretold = kept.get("foretold", ())
+    if foretold and "nothing_seen" not in kept and not math.isinf(chosen.reward_bonus):
+        if len(foretold) + len(known) < len(weights):
+            sentence += f"; never seen of it, and foretold: {', '.join(foretold)}"
+        elif alike := [] if like is None else like(arm, weights):
+            sentence += f"; it is new, but like others with {' and '.join(alike)}"
+        else:
+            sentence += "; it is new, and taken to be like others"
+    sources = {name: "given" if name in known else "foretold" if name in foretold else "seen" for name in weights}
+    return Explanation(decision.id, decision.policy, weights, chosen, best, f"{sentence}.", sources)
 
 
 def explained_decision(
-    one: Made, names: Sequence[str], arm_names: Mapping[str, str], *, awaited: bool = True
+    one: Made,
+    names: Sequence[str],
+    began: Sequence[str],
+    arm_names: Mapping[str, str],
+    like: Like,
+    *,
+    awaited: bool = True,
 ) -> ExplainedDecision:
-    """Return a decision with its explanation and its feedback. awaited: whether more of that may come."""
+    """Return a decision with its explanation and its feedback.
+
+    names, began: of the objectives now, and as the journal began. awaited: whether more feedback may come.
+    """
     made, rated = one.decision, together(one.parts)
     arm = made.arms[0]
     told = [Given(part.at, part.arm, part.rewards, part.overall, part.preference) for part in rated.values()]
@@ -116,7 +152,7 @@ def explained_decision(
     if arm in rated:
         known |= scores_of(rated[arm]).keys()
     missing = tuple(name for name in (*names, OVERALL) if awaited and name not in known)
-    why = explained(made, names, arm_names)
+    why = explained(made, began, arm_names, like)
     return ExplainedDecision(
         made.id,
         made.user,

@@ -51,6 +51,10 @@ class Foreteller:
         with self._fitting:
             self._common = self._fitted(self._sample()[:USERS])
 
+    def expire(self) -> None:
+        """Have it fitted anew when it is asked for next."""
+        self._due = 0.0
+
     def wait(self) -> None:
         """Wait for a fit that is going on."""
         thread = self._thread

@@ -182,7 +182,7 @@ class Ordered:
             FrontArm(
                 table.ids[i],
                 table.names[i],
-                int(table.statistics.pulls[i]),
+                int(table.statistics.all_pulls[i]),
                 bool(self.on_front[i]),
                 plain(float(self.chance[i])),
                 known.estimates(i, self.names),

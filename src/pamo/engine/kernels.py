@@ -59,8 +59,8 @@ CERTAIN = 1e12
 """The pulls that an objective counts for whose score was given: as good as infinite, and safe to calculate with."""
 SAVED = 10.0
 """How many decisions that could have explored, and did not, may do so later: else an idle hour would be made up for."""
-HELD_BACK = 1e100
-"""What is taken off an arm's value that is not to be explored: it comes after all others, the best of them first."""
+HELD_BACK = 1e-6
+"""By how much, or by what share of it, an arm that is not to be explored comes after the last that may be chosen."""
 
 SLOTS = 1 << 14
 """Users who are watched at a time, each in the slot that a hash says: of two with the same, the one who came last."""
@@ -72,8 +72,9 @@ twice the variance where they are only further off; one score counts for at most
 LIMIT, WIDE_LIMIT = 7.0, 14.0
 """Sums of surprises from which on a user is suspect: without a change once in about a thousand rounds."""
 
-PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_PREFERENCE, WEIGHTS = range(8)
-"""Places in a row of `out`; from WEIGHTS on ĉ, then r̂ of the chosen arm, then that of the arm of the highest value."""
+PROPENSITY, GREEDY, SEEN, REWARD_BONUS, PREFERENCE_BONUS, GREEDY_REWARD, GREEDY_PREFERENCE, UNSEEN, WEIGHTS = range(9)
+"""Places in a row of `out`; at UNSEEN the objectives of which no score of the chosen arm was seen, as bits; from
+WEIGHTS on ĉ, then r̂ of the chosen arm, then that of the arm of the highest value."""
 
 _RIDGE, _STATED, _KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
 
@@ -349,12 +350,29 @@ def hold_back(
     if highest == -np.inf:
         return  # nothing is known, and whatever is chosen explores
     least, free = highest - numbers[WITHIN] * abs(highest), may_explore(state, numbers)
+    floor, top = np.inf, -np.inf  # of those who may be chosen the lowest score, of the others the highest value
     for j in range(count):
         value = value_of(arms, j, user, dims)
+        if is_held(free, value < least, arms[PULLS, j], scores[j]):
+            top = max(top, value)
+            continue
         if not free:
-            scores[j] = value if arms[PULLS, j] > 0.0 else value - HELD_BACK
-        elif value < least and scores[j] < np.inf:  # of an arm that a policy has to see first, no value is known
-            scores[j] = value - HELD_BACK
+            scores[j] = value
+        if scores[j] > UNSCORED:
+            floor = min(floor, scores[j])
+    if floor == np.inf:
+        floor = highest
+    floor -= HELD_BACK * max(abs(floor), 1.0)
+    for j in range(count):
+        value = value_of(arms, j, user, dims)
+        if is_held(free, value < least, arms[PULLS, j], scores[j]):
+            scores[j] = floor - (top - value)
+
+
+@inlined
+def is_held(free: bool, worse: bool, pulls: float, score: float) -> bool:
+    """Tell whether an arm may not be chosen; of one that a policy has to see first, no value is known."""
+    return bool(worse and score < np.inf) if free else pulls == 0.0
 
 
 @inlined
@@ -458,7 +476,10 @@ def write(
         value = value_of(arms, j, user, dims)
         if arms[PULLS, j] > 0.0 and (value > highest or (value == highest and j == first)):
             greedy, highest = j, value
-    out[SEEN], out[GREEDY] = state[TOTAL], -1.0
+    out[SEEN], out[GREEDY], out[UNSEEN] = state[TOTAL], -1.0, 0.0
+    for d in range(objectives):
+        if d < 50 and arms[count_at(objectives) + d, first] == 0.0:  # bits that a float holds
+            out[UNSEEN] += 1 << d
     out[len(out) - 1] = 0.0
     last = first if greedy < 0 else greedy
     if greedy >= 0:

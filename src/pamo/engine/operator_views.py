@@ -120,7 +120,7 @@ class Lookout:
                 [i for i in rows.tolist() if part in table.names[i].casefold() or part in table.ids[i].casefold()],
                 dtype=np.int64,
             )
-        pulls, sign = table.statistics.pulls[rows], -1.0 if descending else 1.0
+        pulls, sign = table.statistics.all_pulls[rows], -1.0 if descending else 1.0
         if sort == "name":
             order = sorted(range(len(rows)), key=lambda n: table.names[rows[n]].casefold(), reverse=descending)
         elif sort == "pulls":
@@ -136,7 +136,7 @@ class Lookout:
             table.ids[i],
             table.names[i],
             bool(table.active[i]),
-            int(table.statistics.pulls[i]),
+            int(table.statistics.all_pulls[i]),
             known.estimates(i, self.names),
             known.estimate(i, len(self.names)),
         )
@@ -163,7 +163,7 @@ class Lookout:
                 Ranked(
                     table.ids[i],
                     table.names[i],
-                    int(table.statistics.pulls[i]),
+                    int(table.statistics.all_pulls[i]),
                     Estimate(value, value - room, value + room),
                     dict(zip(self.names, parts[n].tolist(), strict=True)),
                 )
@@ -210,7 +210,8 @@ class Lookout:
 
     def _explained(self, made: Made, names: Mapping[str, str]) -> ExplainedDecision:
         awaited = self._store.awaits(made.decision, self._engine.clock())
-        return explained_decision(made, self.names, names, awaited=awaited)
+        began = tuple(one.name for one in self._store.began.objectives)
+        return explained_decision(made, self.names, began, names, self._engine.like, awaited=awaited)
 
     def _column(self, objective: str) -> int:
         if objective not in self.names:

@@ -53,6 +53,8 @@ class ReadyPolicy:
         check_kernel(policy)
         if policy.per_user:
             raise InputError(f"{policy.id} reads each user's own pulls of each arm, which no store keeps: use another")
+        if policy.remember is not None:
+            raise InputError(f"{policy.id} keeps rows of its own, which no store does: use another")
         self.policy = policy
         self.label = f"{policy.label}@{__version__}"
         self.estimate = policy.estimate(objectives)
@@ -76,8 +78,13 @@ class ReadyPolicy:
     def use(self, prior: Population) -> None:
         """Decide with this prior from now on."""
         mean = PRIOR + self.objectives
+        self._mean = prior.mean
         self.numbers[PRIOR:mean] = prior.mean
         self.numbers[mean : hyperparameters_at(self.objectives)] = prior.numbers
+
+    def lean(self, offset: Floats | None) -> None:
+        """Decide for the next user with a prior whose mean differs by so much; None: by nothing."""
+        self.numbers[PRIOR : PRIOR + self.objectives] = self._mean if offset is None else self._mean + offset
 
 
 class Chooser:
@@ -129,6 +136,10 @@ class Chooser:
             self._hidden[: len(hidden)] = hidden[: self._arms]
         self._seen.fill(-1.0)  # so that all are read anew
         self._offsets.fill(0.0)
+
+    def expire(self) -> None:
+        """Have what arms have in common fitted anew at the next decision."""
+        self._state[DUE] = 0.0
 
     def offset(self, offsets: Floats) -> None:
         """Let the next decision count what arms are worth to its user beyond their scores, (2, arms)."""

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from pamo.arrays import Floats, Ints
+from pamo.engine.features import row_of, table_of
 from pamo.estimators import Estimate, common_to, read_ridge
 from pamo.priors import (
     NOISE,
+    Explained,
     Foretold,
     Population,
     arms_prior_of,
     empty_population,
+    explained_by,
     fit_factors,
     fit_offsets,
     foretell_rounds,
     use_prior,
     whole_rows,
+    without,
 )
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store import Store
@@ -49,6 +55,9 @@ class Prior:
         """The number of overall scores at which it is to be fitted again."""
         self.foretold: Foretold | None = None
         """What stands in for scores that were not given; None while all feedback is complete."""
+        self.explained: Explained | None = None
+        """What users' features tell of their preferences; None where they tell nothing."""
+        self._columns: tuple[str, ...] = ()
         for user in store.user_ids():
             self.note(user)
 
@@ -66,6 +75,9 @@ class Prior:
         with self._changing:
             self._users.discard(user)
 
+    def __len__(self) -> int:
+        return len(self._users)
+
     def sample(self) -> list[str]:
         """Return the users of the sample, in the order of their hashes: the first so many are a sample themselves."""
         with self._changing:
@@ -82,14 +94,44 @@ class Prior:
                 incomplete = bool(arms.all_overalls.sum() > arms.overall_pulls.sum())
                 pairs = self._store.user_pairs(users) if incomplete else None
             if pairs is None:
+                whole = sums
                 self.population, self.foretold = common_to(sums, self._estimate), None
             else:
-                self._fit_incomplete(sums, pairs, arms)
+                whole = self._fit_incomplete(sums, pairs, arms)
+            if self._store.user_features or self.explained is not None:
+                self._explain(whole, users)
         else:
             self.population = empty_population(len(self._store.setup.objectives), ridge=self._estimate.ridge)
 
-    def _fit_incomplete(self, sums: UserStatistics, pairs: Pairs, arms: ArmStatistics) -> None:
-        """Fit users' prior and what stands in for missing scores by turns: each is estimated given the other."""
+    def _explain(self, sums: UserStatistics, users: Sequence[str]) -> None:
+        """Find out what users' features tell, and fit what users have in common beyond it."""
+        names, table = table_of(self._store.known_of(users), self._store.user_features)
+        explained = explained_by(sums, table, self.population) if names else None
+        if explained is not None:  # with less left to differ by, W is a little better known
+            population = common_to(without(sums, explained.offsets(table)), replace(self._estimate, levels=False))
+            explained = explained_by(sums, table, population) or explained
+            self.population = common_to(without(sums, explained.offsets(table)), replace(self._estimate, levels=False))
+        self._columns, self.explained = tuple(names), explained
+
+    def offset_of(self, user: str, given: Mapping[str, Any] | None = None) -> Floats | None:
+        """Return by how much the mean of a user's prior differs from everybody's; given: what is known since."""
+        explained, (known,) = self.explained, self._store.known_of([user])
+        if explained is None:
+            return None
+        if given:
+            known = {name: value for name, value in {**known, **given}.items() if value is not None}
+        return explained.offsets(row_of(known, self._columns, self._store.user_features)[None])[0] if known else None
+
+    def population_for(self, user: str) -> Population:
+        """Return what users have in common, its mean by what this user's features tell."""
+        offset = None if self.explained is None else self.offset_of(user)
+        return self.population if offset is None else self.population._replace(mean=self.population.mean + offset)
+
+    def _fit_incomplete(self, sums: UserStatistics, pairs: Pairs, arms: ArmStatistics) -> UserStatistics:
+        """Fit users' prior and what stands in for missing scores by turns: each is estimated given the other.
+
+        Return the users' sums put together.
+        """
         before = self.foretold or Foretold.blank(0, arms.objectives)
         foretold = before.grown(len(arms.rows))  # so that hidden factors go on from where they were
         use_prior(foretold, arms_prior_of(arms), arms)
@@ -106,6 +148,7 @@ class Prior:
         population = common_to(whole, self._estimate)
         fit_offsets(foretold, pairs, arms, read, float(population.numbers[NOISE]))
         self.population, self.foretold = population, foretold
+        return whole
 
     def foretold_of(self, arms: ArmStatistics) -> Foretold:
         """Return what stands in for missing scores, of all arms that there are now."""

@@ -132,8 +132,9 @@ def by_policy(policy: Policy, *, seed: int = 1) -> Target:
 
     def begin(log: Log) -> Learner:
         kind = policy.estimate(len(log.objectives)).kind
-        if policy.per_user or kind in (Kind.KNOWN, Kind.STATED):
-            what = "each user's own pulls of each arm" if policy.per_user else "preferences that users say"
+        own = policy.per_user or policy.remember is not None
+        if own or kind in (Kind.KNOWN, Kind.STATED):
+            what = "each user's own pulls of each arm" if own else "preferences that users say"
             raise InputError(
                 f"{policy.id} reads {what}, which a log does not have: choose another policy, such as recommended, "
                 "or ask what weights would have got"

@@ -24,6 +24,7 @@ from pamo.experiments.study import Claim, Study
 from pamo.experiments.tables import Tables
 from pamo.plain import to_json
 from pamo.progress import Bar, Progress, scaled
+from pamo.simulation.preparing import Prepared
 
 RECORD = "study.json"
 
@@ -103,12 +104,15 @@ def run_studies(
         wanted.append((study, settings, known, record if record and record["digest"] == known else None))
     total = sum(study.weight for study, _, _, record in wanted if record is None)
     records: list[dict[str, Any]] = []
-    with Bar("reproduce", total=total, shown=shown) as bar:
+    ahead = {} if quick else {study.name: study.prepare(found) for study, found, _, kept in wanted if kept is None}
+    with Prepared(ahead) as prepared, Bar("reproduce", total=total, shown=shown) as bar:
         for study, settings, known, kept in wanted:
             if kept is not None:
                 announce(f"{study.name}: finished before, unchanged")
                 records.append(kept)
                 continue
+            bar.rename(f"{study.name}, compiling")
+            prepared.wait_for(study.name)
             bar.rename(study.name)
             advance = scaled(bar.advance, study.weight)
             record = run_study(study, settings, known, seed, output / study.name, advance, quick=quick)

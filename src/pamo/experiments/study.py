@@ -9,6 +9,7 @@ from typing import Any
 
 from pamo.experiments.tables import Table, Tables
 from pamo.progress import Progress
+from pamo.simulation.preparing import Job
 
 
 class Verdict(StrEnum):
@@ -64,7 +65,7 @@ class Study:
 
     settings: everything that decides the result but the seed, as plain values. quick: what `--quick` changes.
     weight: about how many seconds it takes on two cores, for the time left that is shown.
-    measure: (settings, seed, progress) → tables.
+    measure: (settings, seed, progress) → tables. prepare: what of it can be compiled ahead.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Study:
     measure: Callable[[Mapping[str, Any], int, Progress], Tables]
     claims: tuple[Claim, ...]
     drawings: tuple[Drawing, ...]
+    prepare: Callable[[Mapping[str, Any]], Iterable[Job]] = field(default=lambda settings: ())
 
 
 def judge_share(good: int, total: int, *, partly: float = 0.5) -> Verdict:

@@ -2,13 +2,28 @@
 
 from pamo.compiling import count_of, kernel
 from pamo.estimators import Estimate, Kind
-from pamo.policies.base import Feedback, Policy, Run, Shape, mark_unpulled, value_of
+from pamo.policies.base import (
+    Feedback,
+    Keeping,
+    Keeps,
+    Kept,
+    Policy,
+    Run,
+    Shape,
+    kept_for,
+    mark_unpulled,
+    value_of,
+)
+from pamo.policies.changing import DParetoUcb, DUcb, Exp3, SwParetoUcb, SwUcb
 from pamo.policies.deciding import propensities, scores
 from pamo.policies.fronts import ParetoTs, ParetoUcb
+from pamo.policies.gini import MoOgde
 from pamo.policies.indices import Moss, SMoss, SUcb, Ucb, UcbPerUser
+from pamo.policies.knowledge import ParetoKg
+from pamo.policies.lexicographic import LexUcb
 from pamo.policies.linear import Greedy, Oful
 from pamo.policies.prucb import PrucbHp, PrucbKp, PrucbUp
-from pamo.policies.registry import RECOMMENDED, REGISTRY, available, create, labels, parse, recommended
+from pamo.policies.registry import FAMILIES, RECOMMENDED, REGISTRY, available, create, labels, parse, recommended
 from pamo.policies.variance import Prts, PrucbHpV, PrucbKpV, PrucbUpV
 from pamo.reading import (
     LOG_PULLS,
@@ -29,6 +44,7 @@ from pamo.reading import (
 from pamo.rows import pair
 
 __all__ = [
+    "FAMILIES",
     "LOG_PULLS",
     "MEAN",
     "OVERALL",
@@ -37,12 +53,21 @@ __all__ = [
     "RECOMMENDED",
     "REGISTRY",
     "WIDTH",
+    "DParetoUcb",
+    "DUcb",
     "Estimate",
+    "Exp3",
     "Feedback",
     "Greedy",
+    "Keeping",
+    "Keeps",
+    "Kept",
     "Kind",
+    "LexUcb",
+    "MoOgde",
     "Moss",
     "Oful",
+    "ParetoKg",
     "ParetoTs",
     "ParetoUcb",
     "Policy",
@@ -57,6 +82,8 @@ __all__ = [
     "SMoss",
     "SUcb",
     "Shape",
+    "SwParetoUcb",
+    "SwUcb",
     "Ucb",
     "UcbPerUser",
     "available",
@@ -65,6 +92,7 @@ __all__ = [
     "create",
     "freedom_at",
     "inverse_at",
+    "kept_for",
     "kernel",
     "labels",
     "mark_unpulled",

@@ -11,6 +11,9 @@ policy that picks uniformly from a set writes 1 and 0, and one that must pull an
 
 `scores` and `arms` are padded with arms that nobody has pulled: a loop over `len(scores)` scores them as well, to no
 effect, and is compiled for several arms at a time; one that draws, or counts arms, goes over `offered`.
+
+A policy whose formula is no function of those numbers (a window, weights) keeps rows of its own: `keeps` declares them,
+`run` is then a `Keeping`, and a second kernel, `remember(arm, values, run, dims)`, takes each pull into them.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from pamo.arrays import Floats
+from pamo.arrays import Floats, Ints
 from pamo.compiling import anywhere, count_of, inlined
 from pamo.errors import InputError
 from pamo.estimators import NO_ESTIMATE, Estimate
@@ -55,6 +58,39 @@ class Run(NamedTuple):
     """D + 1 lines as long as `scores`, or D + 1 if that is longer, to be used freely: no kernel allocates."""
 
 
+class Keeps(NamedTuple):
+    """How many numbers a policy keeps by itself: of each arm, of each user, and of all together."""
+
+    by_arm: int = 0
+    by_user: int = 0
+    shared: int = 0
+
+
+class Kept(NamedTuple):
+    """The rows that a policy keeps, zeros before the first round. Its kernels may write them whenever they run."""
+
+    by_arm: Floats
+    """(arms, numbers of an arm): as many as there are arms, even where nothing is kept of them."""
+    by_user: Floats
+    """(users, numbers of a user): likewise."""
+    shared: Floats
+
+
+class Keeping(NamedTuple):
+    """What a kernel of a policy with rows of its own is given in place of a `Run`."""
+
+    hyperparameters: Floats
+    stream: Stream
+    scratch: Floats
+    kept: Kept
+    round: int
+    """The trial's round; `remember` is told the one in which the arm was pulled."""
+    user: int
+    """Whom it is about: `kept.by_user[user]`."""
+    offer: Ints
+    """The arms on offer: the j-th is `kept.by_arm[offer[j]]`. `remember` is told nothing of them."""
+
+
 class Shape(NamedTuple):
     """The sizes of a problem. The horizon is None where nobody knows how many rounds there will be."""
 
@@ -80,6 +116,8 @@ class Policy:
     """Where it comes from."""
     kernel: ClassVar[Any]
     """The compiled formula."""
+    remember: ClassVar[Any] = None
+    """What takes a pull, `values` being (r₁ … r_D, g), into the rows that the policy keeps, where it keeps any."""
     per_user: ClassVar[bool] = False
     """Whether its kernel is given the arms as this user alone knows them."""
     reads_spread: ClassVar[bool] = False
@@ -96,6 +134,10 @@ class Policy:
     def hyperparameters(self, shape: Shape) -> tuple[float, ...]:
         """Return the numbers that the kernel reads from `run.hyperparameters`."""
         return ()
+
+    def keeps(self, shape: Shape) -> Keeps:
+        """Return how many numbers the policy keeps by itself; by default none."""
+        return Keeps()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -195,12 +237,19 @@ def scratch_for(offered: int, objectives: int) -> tuple[int, int]:
 
 
 def check_kernel(policy: Policy) -> None:
-    """Raise an error if the policy has no kernel that the trial loop can call."""
-    if not hasattr(getattr(type(policy), "kernel", None), "py_func"):
-        raise InputError(
-            f"{type(policy).__name__}: expected a class attribute `kernel`, a function compiled by "
-            "`pamo.policies.kernel`"
-        )
+    """Raise an error if the trial loop cannot call the policy's kernel, or its `remember` where it has one."""
+    for name in ("kernel", "remember"):
+        given = getattr(type(policy), name, None)
+        if not hasattr(given, "py_func") and (name == "kernel" or given is not None):
+            raise InputError(
+                f"{type(policy).__name__}: expected a class attribute `{name}`, a function compiled by "
+                "`pamo.policies.kernel`"
+            )
+
+
+def kept_for(keeps: Keeps, shape: Shape) -> Kept:
+    """Return rows of a policy's own, zeros, for a problem of this shape."""
+    return Kept(np.zeros((shape.arms, keeps.by_arm)), np.zeros((shape.users, keeps.by_user)), np.zeros(keeps.shared))
 
 
 def with_hyperparameters(cls: type[Policy], values: Mapping[str, Any]) -> Policy:

@@ -11,7 +11,7 @@ from pamo.arrays import Floats
 from pamo.compiling import dimensions
 from pamo.errors import InputError
 from pamo.estimators import Kind, common_to, preferences, read_ridge
-from pamo.policies.base import Policy, Run, Shape, check_kernel, scratch_for
+from pamo.policies.base import Keeping, Kept, Policy, Run, Shape, check_kernel, scratch_for
 from pamo.priors import ArmsPrior, Population, arms_prior_of, expect
 from pamo.reading import (
     PREFERENCE,
@@ -41,6 +41,7 @@ def scores(
     sites: Floats | None = None,
     arms_prior: ArmsPrior | None = None,
     pending: npt.ArrayLike | None = None,
+    kept: Kept | None = None,
     stream: Stream | None = None,
 ) -> Floats:
     """Return the policy's score of each arm of the offer, for one user; the highest is the one to pull.
@@ -50,7 +51,8 @@ def scores(
     pulls, for a policy that is `per_user`. population: what users have in common, for a policy that shares it; by
     default it is fitted to `users`. sites: as in `pamo.estimators.read_ridge`. arms_prior: what arms have in common,
     for a policy that reads it; by default it is fitted to `arms`, without features. pending: each arm's pulls under
-    way, likewise; by default none. stream: for policies that draw; by default one of seed 0.
+    way, likewise; by default none. kept: the rows of its own, for a policy that keeps any (`pamo.policies.kept_for`).
+    stream: for policies that draw; by default one of seed 0.
 
     >>> from pamo.policies import create
     >>> arms, users = ArmStatistics.zeros(arms=2, objectives=2), UserStatistics.zeros(users=1, objectives=2)
@@ -60,7 +62,7 @@ def scores(
     [0.21, 0.2]
     """
     result, *arguments = _arguments(
-        policy, arms, users, user, offer, horizon, known, own, population, sites, arms_prior, pending, stream
+        policy, arms, users, user, offer, horizon, known, own, population, sites, arms_prior, pending, kept, stream
     )
     type(policy).kernel(result, *arguments)  # by the class: a dispatcher read off an object is bound to it
     return np.array(result[: arguments[0]])
@@ -80,6 +82,7 @@ def propensities(
     sites: Floats | None = None,
     arms_prior: ArmsPrior | None = None,
     pending: npt.ArrayLike | None = None,
+    kept: Kept | None = None,
     stream: Stream | None = None,
     draws: int = 1000,
 ) -> Floats:
@@ -96,7 +99,7 @@ def propensities(
     if draws < 1:
         raise InputError(f"expected at least one draw, got {draws}")
     result, *arguments = _arguments(
-        policy, arms, users, user, offer, horizon, known, own, population, sites, arms_prior, pending, stream
+        policy, arms, users, user, offer, horizon, known, own, population, sites, arms_prior, pending, kept, stream
     )
     offered, run = arguments[0], arguments[5]
     total = np.zeros(offered)
@@ -123,6 +126,7 @@ def _arguments(
     sites: Floats | None,
     arms_prior: ArmsPrior | None,
     pending: npt.ArrayLike | None,
+    kept: Kept | None,
     stream: Stream | None,
 ) -> tuple[Any, ...]:
     """Check what was given, and return all that the kernel is called with, from room for the scores on."""
@@ -154,13 +158,20 @@ def _arguments(
     tile = np.empty((len(everything), padded(len(chosen))))
     clear_arms(tile)
     tile[:, : len(chosen)] = everything[:, chosen]
-    run = Run(
+    t = int(users.rounds[user]) + 1
+    run: Run | Keeping = Run(
         np.array(policy.hyperparameters(shape), dtype=np.float64),
         stream if stream is not None else stream_for(0, 0, POLICY),
         np.empty(scratch_for(len(chosen), objectives)),
     )
+    if policy.remember is not None:
+        if kept is None:
+            raise InputError(
+                f"{policy.id} keeps rows of its own, which no statistics hold: pass kept=pamo.policies.kept_for(…)"
+            )
+        run = Keeping(run.hyperparameters, run.stream, run.scratch, kept, t, user, chosen)
     read = _read_user(policy, users, user, known, population, sites)
-    return np.empty(tile.shape[1]), len(chosen), int(users.rounds[user]) + 1, tile, read, common, run, dims
+    return np.empty(tile.shape[1]), len(chosen), t, tile, read, common, run, dims
 
 
 def _read_user(

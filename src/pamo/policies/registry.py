@@ -8,22 +8,29 @@ from typing import Any
 from pamo.errors import InputError, unknown_name
 from pamo.from_file import class_in, parts_of
 from pamo.policies.base import Policy, with_hyperparameters
+from pamo.policies.changing import DParetoUcb, DUcb, Exp3, SwParetoUcb, SwUcb
 from pamo.policies.fronts import ParetoTs, ParetoUcb
+from pamo.policies.gini import MoOgde
 from pamo.policies.indices import Moss, SMoss, SUcb, Ucb, UcbPerUser
+from pamo.policies.knowledge import ParetoKg
+from pamo.policies.lexicographic import LexUcb
 from pamo.policies.linear import Greedy, Oful
 from pamo.policies.prucb import PrucbHp, PrucbKp, PrucbUp
 from pamo.policies.variance import Prts, PrucbHpV, PrucbKpV, PrucbUpV
 
-REGISTRY: dict[str, type[Policy]] = {
-    cls.id: cls
-    for cls in (
+FAMILIES: dict[str, tuple[type[Policy], ...]] = {
+    "paper": (
         PrucbHp,
         PrucbUp,
         PrucbKp,
+    ),
+    "ours": (
         PrucbHpV,
         PrucbUpV,
         PrucbKpV,
         Prts,
+    ),
+    "baselines": (
         SUcb,
         SMoss,
         ParetoUcb,
@@ -33,22 +40,39 @@ REGISTRY: dict[str, type[Policy]] = {
         Moss,
         UcbPerUser,
         Greedy,
-    )
+    ),
+    "changing": (
+        SwUcb,
+        DUcb,
+        SwParetoUcb,
+        DParetoUcb,
+        Exp3,
+    ),
+    "fronts": (
+        ParetoKg,
+        MoOgde,
+        LexUcb,
+    ),
 }
-
+"""What there is, by what it is there for: a new policy is one row."""
+REGISTRY: dict[str, type[Policy]] = {cls.id: cls for family in FAMILIES.values() for cls in family}
 
 RECOMMENDED = {"hidden": "prucb-hp-v", "stated": "prucb-up-v", "known": "prucb-kp-v"}
 """What to use where the preference is hidden, stated after each round, or known; docs/which-policy.md says why."""
 _ALIASES = {"recommended" if mode == "hidden" else f"recommended-{mode}": name for mode, name in RECOMMENDED.items()}
 
 
-def available() -> tuple[str, ...]:
-    """Return the ids of all policies.
+def available(family: str | None = None) -> tuple[str, ...]:
+    """Return the ids of all policies, or of one family (a key of `FAMILIES`).
 
-    >>> available()[:3]
+    >>> available("paper")
     ('prucb-hp', 'prucb-up', 'prucb-kp')
     """
-    return tuple(REGISTRY)
+    if family is None:
+        return tuple(REGISTRY)
+    if family not in FAMILIES:
+        raise unknown_name("family", family, FAMILIES)
+    return tuple(cls.id for cls in FAMILIES[family])
 
 
 def create(name: str, **hyperparameters: Any) -> Policy:

@@ -26,6 +26,7 @@ from pamo.priors.arms import (
     room_for_arms,
     start_arms,
 )
+from pamo.priors.features import Explained, explained_by, without
 from pamo.priors.incomplete import (
     Foretold,
     fit_factors,
@@ -71,6 +72,7 @@ __all__ = [
     "SHARE",
     "SUM_RIDGE",
     "ArmsPrior",
+    "Explained",
     "Foretold",
     "Population",
     "Room",
@@ -78,6 +80,7 @@ __all__ = [
     "arms_prior_of",
     "empty_population",
     "expect",
+    "explained_by",
     "fit_arms",
     "fit_factors",
     "fit_offsets",
@@ -96,4 +99,5 @@ __all__ = [
     "start_population",
     "use_prior",
     "whole_rows",
+    "without",
 ]

@@ -168,6 +168,9 @@ def prepared(features: npt.ArrayLike | None, arms: int) -> Floats:
         raise InputError(f"expected finite features of {arms} arms, (arms, F), got an array of shape {table.shape}")
     known = ~np.isnan(table)
     counts = np.maximum(known.sum(axis=0), 1)
+    # Squares of numbers of any size stay within a float's range: by powers of two, which change no digit.
+    sizes = np.frexp(np.where(known, np.abs(table), 0.0).max(axis=0, initial=0.0))[1]
+    table = np.ldexp(table, -sizes)
     table = np.where(known, table - np.where(known, table, 0.0).sum(axis=0) / counts, 0.0)
     widths = np.sqrt((table**2).sum(axis=0) / counts)
     return np.asarray(np.ascontiguousarray(table / np.where(widths > 0.0, widths, 1.0)))

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from pamo.contract import answers
 from pamo.contract.codes import Code
-from pamo.contract.events import Outcome, outcome_of
+from pamo.contract.events import ARMS, Outcome, outcome_of
 from pamo.contract.features import Feature
 from pamo.contract.requests import Request
 from pamo.engine import AsyncEngine, Engine, Lookout
@@ -65,7 +65,7 @@ class Api:
 async def decide(api: Api, asked: Arguments) -> Any:
     """Choose an arm for a user."""
     body: schemas.DecisionBody = asked.body
-    decision = await api.live.decide(body.user, body.arms, body.preference, body.k, asked.key)
+    decision = await api.live.decide(body.user, body.arms, body.preference, body.k, asked.key, body.features)
     api.activity.decided(decision)
     return decision
 
@@ -74,7 +74,7 @@ async def decide_many(api: Api, asked: Arguments) -> Any:
     """Choose for many users."""
     several: list[schemas.BatchDecision] = asked.body.requests
     _check_batch(api, several, "requests")
-    requests = [Request(one.user, one.arms, one.preference, one.k, one.key) for one in several]
+    requests = [Request(one.user, one.arms, one.preference, one.k, one.key, one.features) for one in several]
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
@@ -221,9 +221,10 @@ async def add_arms(api: Api, asked: Arguments) -> Any:
 
 
 async def declare_features(api: Api, asked: Arguments) -> Any:
-    """Let arms have more features."""
-    await api.live.declare_features([Feature(one.name, one.kind) for one in asked.body.features])
-    return answers.Features(api.engine.features)
+    """Let arms, or users, have more features."""
+    of = asked.body.of
+    await api.live.declare_features([Feature(one.name, one.kind) for one in asked.body.features], of)
+    return answers.Features(api.engine.features if of == ARMS else api.engine.user_features)
 
 
 async def retire_arm(api: Api, asked: Arguments) -> Any:
@@ -237,9 +238,9 @@ async def retire_arm(api: Api, asked: Arguments) -> Any:
 
 
 async def objectives(api: Api, asked: Arguments) -> Any:
-    """Return the objectives, the scale of the overall score, and the features that arms may have."""
+    """Return the objectives, the scale of the overall score, and the features that arms and users may have."""
     setup = api.engine.store.setup
-    return answers.Objectives(setup.objectives, setup.overall, api.engine.features)
+    return answers.Objectives(setup.objectives, setup.overall, api.engine.features, api.engine.user_features)
 
 
 async def statistics(api: Api, asked: Arguments) -> Any:

@@ -19,7 +19,7 @@ class Handshake(asyncio.Protocol):
         self._http = functools.partial(http, **options)
         self._context, self.doors = context, http.doors
         self.loop = asyncio.get_running_loop()
-        self._early = bytearray()  # may come with the last of the handshake
+        self._early = bytearray()  # what came before it is known who reads it
         self.client: tuple[str, int] | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -27,15 +27,19 @@ class Handshake(asyncio.Protocol):
         self._transport, self._since = transport, self.loop.time()
         peer = transport.get_extra_info("peername")
         self.client = None if peer is None else (str(peer[0]), int(peer[1]))
-        if self.doors.enter(self):
-            transport.pause_reading()  # what comes is for TLS to read
-            self._shaking = self.loop.create_task(self._shake_hands())
-        else:
+        self._shaking: asyncio.Task[None] | None = None
+        if not self.doors.enter(self):
             transport.abort()  # before there is a key nothing can be said
 
     def data_received(self, data: bytes) -> None:
-        """Keep what comes before it is known who reads it."""
+        """Begin with the first bytes: they, and no more, are read before TLS reads for itself.
+
+        What comes later is from the other side of TLS: a request in the same packet as the end of the handshake.
+        """
         self._early += data
+        if self._shaking is None:
+            self._transport.pause_reading()  # `start_tls` resumes it
+            self._shaking = self.loop.create_task(self._shake_hands())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Count it no longer."""
@@ -46,7 +50,20 @@ class Handshake(asyncio.Protocol):
         if now - self._since > self.doors.patience:
             self._transport.abort()
 
+    def _hand_over(self) -> None:
+        """Give TLS, which has taken over by now, what was read before it did."""
+        tls = self._transport.get_protocol()
+        early = memoryview(bytes(self._early))
+        self._early.clear()
+        while early and tls is not self:
+            buffer = memoryview(tls.get_buffer(len(early)))
+            taken = min(len(buffer), len(early))
+            buffer[:taken] = early[:taken]
+            tls.buffer_updated(taken)
+            early = early[taken:]
+
     async def _shake_hands(self) -> None:
+        self.loop.call_soon(self._hand_over)  # after what `start_tls` does at once, and before it resumes the reading
         try:
             secure: Any = await self.loop.start_tls(self._transport, self, self._context, server_side=True)
         except (OSError, RuntimeError):  # this is no TLS, or they have gone

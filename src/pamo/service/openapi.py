@@ -170,7 +170,7 @@ def _narrow(components: dict[str, Any], setup: Setup | None, max_batch: int) -> 
                     kind.update(minProperties=1, additionalProperties={"anyOf": [rewards, {"type": "null"}]})
     _replace(components["RankingBody"]["properties"], "preference", preference)
     values = {"anyOf": [{"type": kind} for kind in ("number", "boolean", "string", "null")]}
-    for name in ("ArmBody", "BatchArm"):
+    for name in ("ArmBody", "BatchArm", "DecisionBody", "BatchDecision"):
         _replace(components[name]["properties"], "features", {"type": "object", "additionalProperties": values})
     for name, field in (("DecisionBatch", "requests"), ("FeedbackBatch", "feedback"), ("ArmBatch", "arms")):
         components[name]["properties"][field].update(minItems=1, maxItems=max_batch)

@@ -10,6 +10,8 @@ from dataclasses import MISSING, Field, dataclass, field, replace
 from typing import Any
 
 from pamo.contract.features import feature, features, written
+from pamo.contract.forgetting import half_lives
+from pamo.contract.forgetting import written as forgotten
 from pamo.contract.objectives import objective
 from pamo.errors import InputError
 from pamo.policies import parse
@@ -144,6 +146,10 @@ def _scale(value: Any) -> str:
     return scale
 
 
+def _half_life(value: Any) -> str:
+    return forgotten(half_lives(value))
+
+
 def objective_text(given: Any) -> str:
     """Return an objective as text, which a file and the environment can hold."""
     found = objective(given)
@@ -180,6 +186,9 @@ ADDRESS = ValueKind(
 """Where the store is; a password in it is not shown."""
 POLICY = ValueKind("the name of a policy", "ID", _policy)
 SCALE = ValueKind("a scale such as 1..5", "SCALE", _scale)
+HALF_LIFE = ValueKind(
+    "a half-life such as '40 rounds', 'users: 40 rounds, arms: 90 days' or 'none'", "TIME", _half_life
+)
 OBJECTIVES = several(
     "a list of objectives, each such as 'taste' or 'price: 0..500, lower is better'",
     objective_text,

@@ -31,6 +31,13 @@ class DecisionBody(Struct, forbid_unknown_fields=True):
     ] = None
     k: Annotated[int, Meta(ge=1, le=MOST_ARMS, description="How many arms to rank.")] = 1
     preference: Annotated[Numbers | None, Meta(description="The user's weights, where they are known.")] = None
+    features: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="What is known of the user: numbers, yes or no, words, of the features that are declared for "
+            "users. It is kept until it changes; null is one that is not known any more."
+        ),
+    ] = None
 
 
 class BatchDecision(DecisionBody, forbid_unknown_fields=True):
@@ -89,16 +96,17 @@ class ArmBatch(Struct, forbid_unknown_fields=True):
 
 
 class DeclaredFeature(Struct, forbid_unknown_fields=True):
-    """What may be known of an arm beforehand."""
+    """What may be known of an arm, or of a user, beforehand."""
 
     name: Id
     kind: Literal["number", "yes or no", "word"] = "number"
 
 
 class FeaturesBody(Struct, forbid_unknown_fields=True):
-    """Features that arms may have from now on."""
+    """Features that arms, or users, may have from now on."""
 
     features: list[DeclaredFeature]
+    of: Literal["arms", "users"] = "arms"
 
 
 class RankingBody(Struct, forbid_unknown_fields=True):

@@ -36,10 +36,16 @@ def open_engine(settings: Settings) -> Engine:
     """Open the store that the settings name, with its arms, and return the engine over it, which owns both."""
     store = _open_store(settings)
     try:
+        setup = settings.setup if settings.redeclare else None
         engine = Engine(
+            None if setup is None else setup.objectives,
             policy=settings.policy,
             store=store,
+            overall=None if setup is None else setup.overall,
             features=settings.features,
+            user_features=settings.user_features,
+            half_life=settings.half_life,
+            redeclare=settings.redeclare,
             seed=settings.seed,
             accept_new_arms=settings.accept_new_arms,
             max_new_arms=settings.max_new_arms,
@@ -63,6 +69,8 @@ def _open_store(settings: Settings) -> Store:
         if begun:
             return open_store(settings.store, settings.setup, expires_after=settings.expires_after)
     except InputError:
+        if settings.redeclare:
+            return open_store(settings.store, expires_after=settings.expires_after)
         if settings.setup is not None:
             raise
         # The settings have been checked: what is left to be wrong is that the store is new.

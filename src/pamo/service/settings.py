@@ -18,6 +18,7 @@ from pamo.service.options import (
     ADDRESS,
     ARMS,
     FEATURES,
+    HALF_LIFE,
     KEYS,
     OBJECTIVES,
     POLICY,
@@ -81,6 +82,27 @@ class Settings:
         "What may be known of arms before anything is seen of them: each a number, a yes or no, or a word. More can be "
         "declared while it runs.",
         ("stars: number", "pool: yes or no", "style: word"),
+    )
+    user_features: tuple[str, ...] = option(
+        (),
+        FEATURES,
+        "engine",
+        "What may be known of users before anything is seen of them, in the same way.",
+        ("age: number", "business: yes or no"),
+    )
+    half_life: str | None = option(
+        None,
+        HALF_LIFE,
+        "engine",
+        "After how long what was learned counts half: rounds of a user and pulls of an arm, or days; none is never. As "
+        "the store was told last, if it is not set.",
+        "users: 40 rounds, arms: 90 days",
+    )
+    redeclare: bool = option(
+        False,
+        YES_OR_NO,
+        "engine",
+        "Whether a store that has other objectives or scales takes on those set here, for all that its journal holds.",
     )
     arms: tuple[str, ...] = option(
         (),
@@ -227,6 +249,8 @@ class Settings:
     def _check_engine(self) -> None:
         if self.overall is not None and not self.objectives:
             raise InputError("expected objectives beside overall, the scale of the overall score, got none")
+        if self.redeclare and not self.objectives:
+            raise InputError("expected objectives to declare anew (redeclare), got none")
         if self.store == "memory:" and not self.objectives:
             raise InputError("expected objectives for a store in memory, which is always new, got none")
         if self.setup is not None:

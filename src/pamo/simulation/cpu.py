@@ -20,7 +20,7 @@ from pamo.environments.base import MOST_CELLS, Environment
 from pamo.environments.protocols import PROTOCOLS
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import prior_before
-from pamo.policies.base import Feedback, Policy, Shape, check_kernel
+from pamo.policies.base import Feedback, Keeps, Policy, Shape, check_kernel
 from pamo.policies.registry import labels, parse
 from pamo.priors import PAPER, PLAIN, RIDGE
 from pamo.progress import Bar, Progress, scaled, unseen
@@ -133,8 +133,10 @@ def _noted(
 ) -> tuple[Floats, Observer]:
     """Return room for the notes of every decision, and who notes them."""
     (one, *more), target = ready, Path(trajectory)
-    if more or isinstance(one.policy, Plain) or device != "cpu":
-        raise InputError("expected one policy with a kernel, on the device 'cpu', for a trajectory to be written of")
+    if more or isinstance(one.policy, Plain) or type(one.policy).remember is not None or device != "cpu":
+        raise InputError(
+            "expected one policy with a kernel, that keeps no rows of its own, on the device 'cpu', for a trajectory"
+        )
     if target.suffix != ".parquet" or not target.parent.is_dir():
         raise InputError(f"expected a trajectory that ends in .parquet, in an existing folder, got {str(trajectory)!r}")
     require_pyarrow("a trajectory")
@@ -158,12 +160,14 @@ class Observer:
 
     It sees a `pamo.simulation.loop.Moment`, after the users have chosen and before anything is learned from it.
     numbers: settings of its own. width: the numbers that it notes of a trial. room: the numbers that it needs to work.
+    rows: whether it reads the users' rows, which the loop does not keep for every policy.
     """
 
     kernel: Any
     numbers: Floats
     width: int
     room: int
+    rows: bool = True
 
 
 def observe(
@@ -182,7 +186,7 @@ def observe(
 
     stated: whether users state their preferences, for the observer's sake.
     """
-    ready = _Ready(policy, environment, rounds, observed=True, stated=stated)
+    ready = _Ready(policy, environment, rounds, observed=observer.rows, stated=stated)
     notes = np.zeros((trials, observer.width))
     records, _ = ready.play(
         seed=seed,
@@ -213,7 +217,7 @@ class _Ready:
         self.plan = plan_for(policy, environment, rounds)
         self.plan = self.plan._replace(wants_stated=self.plan.wants_stated or stated)
         shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
-        self.hyperparameters = _numbers(policy, shape)
+        self.hyperparameters, self._keeps = _numbers(policy, shape), _keeps(policy, shape)
         self._spread = spread_for(policy, environment.objectives, observed=observed)
 
     def play(
@@ -247,12 +251,14 @@ class _Ready:
                 records=records,
                 progress=progress,
             )
-        choose, draw = choosing(type(self.policy).kernel), drawing(type(environment).draw)
+        choose = choosing(type(self.policy).kernel, type(self.policy).remember)
+        draw = drawing(type(environment).draw)
         if device == "cuda":
             seconds = _cuda().play(
                 (choose, type(environment).instance, draw),
                 plan,
                 self._spread,
+                self._keeps,
                 environment.objectives,
                 hyperparameters=self.hyperparameters,
                 numbers=environment.numbers(),
@@ -269,7 +275,12 @@ class _Ready:
         size = max(-(-trials // (4 * workers)), min(-(-ABREAST // plan.users), -(-trials // workers)))
         chunks = [(first, min(first + size, trials)) for first in range(0, trials, size)]
         loop = trial_loop(environment.objectives, self._spread is not None, observer is not None)
-        kernels = (choose, type(environment).instance, draw, None if observer is None else observer.kernel)
+        kernels: tuple[Any, ...] = (
+            choose,
+            type(environment).instance,
+            draw,
+            None if observer is None else observer.kernel,
+        )
         kernels += (None if self._spread is None else learn_anew,)
         dims, numbers = dimensions(environment.objectives), environment.numbers()
 
@@ -280,7 +291,9 @@ class _Ready:
                 np.empty(1 if observer is None else observer.room),
             )
             together = abreast(plan, last - first)
-            shapes = shapes_of_desk(plan, self._spread, environment.objectives, trials=together, lanes=LANES)
+            shapes = shapes_of_desk(
+                plan, self._spread, environment.objectives, trials=together, lanes=LANES, keeps=self._keeps
+            )
             loop(
                 *kernels,
                 np.uint64(seed),
@@ -376,6 +389,13 @@ def _numbers(policy: Policy, shape: Shape) -> Floats:
     if not np.isfinite(numbers).all():
         raise InputError(f"{policy.id}: expected finite hyperparameters, got {policy.settings}")
     return numbers
+
+
+def _keeps(policy: Policy, shape: Shape) -> Keeps:
+    keeps = policy.keeps(shape)
+    if any(keeps) != (type(policy).remember is not None):
+        raise InputError(f"{policy.id}: expected rows of its own (`keeps`) and `remember` together, or neither")
+    return keeps
 
 
 def _records(trials: int, marks: int, environment: Environment) -> Records:

@@ -26,6 +26,7 @@ from numba.core.dispatcher import Dispatcher
 from pamo.arrays import Floats, Ints
 from pamo.compiling import dimensions, kernel
 from pamo.errors import InputError, missing_extra
+from pamo.policies.base import Keeps, Kept
 from pamo.priors import Room
 from pamo.progress import Progress, unseen
 from pamo.simulation.learning import Spread, TrialPlan, Users, learn_anew
@@ -40,12 +41,13 @@ _SIMULATED = bool(getattr(numba.config, "ENABLE_CUDASIM", False))
 
 _TABLES = {
     "arms": ("arms", "sums"),
-    "truth": ("means", "truth", "gaps", "pareto"),
+    "truth": ("means", "truth", "gaps", "pareto", "every"),
     "users": (*Users._fields, "rewards", "statements", "assigned", "tiles", "places", "chosen", "regret"),
     "offer": ("scores", "scratch"),
+    "kept": Kept._fields,
 }
 """A desk's tables that grow with the problem; the others are always local."""
-LOCAL = {"arms": 2048, "truth": 2048, "users": 16384, "offer": 16384}
+LOCAL = {"arms": 2048, "truth": 2048, "users": 16384, "offer": 16384, "kept": 2048}
 """Bytes up to which they are local: the GPU sets so much aside for every thread that it can hold."""
 WAVE = 1 << 18
 """Trials that are started at once, at most: enough to fill any GPU, few enough for a bar to move."""
@@ -75,6 +77,7 @@ def play(
     kernels: tuple[Any, Any, Any],
     plan: TrialPlan,
     spread: Spread | None,
+    keeps: Keeps,
     objectives: int,
     *,
     hyperparameters: Floats,
@@ -88,7 +91,8 @@ def play(
 ) -> float:
     """Play a trial for each row of the records, and return the seconds that it took, compiling not counted."""
     real = np.float32 if precision == "single" else np.float64
-    shapes, trials = shapes_of_desk(plan, spread, objectives, trials=1, lanes=1), len(records.pulls)
+    shapes = shapes_of_desk(plan, spread, objectives, trials=1, lanes=1, keeps=keeps)
+    trials = len(records.pulls)
     sizes = dict.fromkeys(_TABLES, 0)
 
     def add(name: str, shape: tuple[int, ...], kind: Any) -> None:
@@ -97,17 +101,17 @@ def play(
 
     filled(shapes, add)
     away = {group: size > LOCAL[group] for group, size in sizes.items()}
-    kept = {name for group, names in _TABLES.items() if away[group] for name in names}
+    far_tables = {name for group, names in _TABLES.items() if away[group] for name in names}
     free = 1 << 40 if _SIMULATED else cuda.current_context().get_memory_info().free
     wave = max(1, min(trials, WAVE, free // 4 // sum(table[:1].nbytes for table in records)))
     far = sum(size for group, size in sizes.items() if away[group])
     most = min(wave, _threads(sum(sizes.values()), free // 2 // max(far, 1)))
     wave -= wave % most
-    run = _compiled(*kernels, plan, spread, objectives, real, *away.values())
+    run = _compiled(*kernels, plan, spread, keeps, objectives, real, *away.values())
 
     def make(name: str, shape: tuple[int, ...], kind: Any) -> Any:
         # All that is read of an arm is side by side: it is read, and written, at once.
-        return _empty((most if name in kept else 1, *shape), _kind(kind, real), turned=name == "arms")
+        return _empty((most if name in far_tables else 1, *shape), _kind(kind, real), turned=name == "arms")
 
     given = filled(shapes, make)
     room = Records(*(_empty((wave, *table.shape[1:]), np.float64) for table in records))
@@ -210,21 +214,24 @@ def _compiled(
     draw: Any,
     plan: TrialPlan,
     spread: Spread | None,
+    keeps: Keeps,
     objectives: int,
     real: Any,
     arms_away: bool,
     truth_away: bool,
     users_away: bool,
     offer_away: bool,
+    kept_away: bool,
 ) -> Any:
     """Return the loop compiled for one policy, environment and size; …_away: whose tables are not the threads' own."""
     values: Any = (real(value) if isinstance(value, float) else value for value in plan)
     plan = TrialPlan(*values)
-    shapes = shapes_of_desk(plan, spread, objectives, trials=1, lanes=1)
+    shapes = shapes_of_desk(plan, spread, objectives, trials=1, lanes=1, keeps=keeps)
     dims = dimensions(objectives)
     means, truth, gaps, pareto, arms, sums, common, of_users, rewards, statements = shapes[:10]
-    room, of_room, fitting, streams, scores, scratch, reward, stated, assigned, by_user = shapes[10:20]
-    regret, totals = shapes[22:]
+    room, of_room, fitting, streams, scores, scratch, kept, every, reward, stated, assigned, by_user = shapes[10:22]
+    regret, totals = shapes[24:]
+    kept_arms, kept_users, kept_shared = kept
     read, rows, told_stated, told, sites, here, priors = of_users
     root, lines, curve, user, own_sites, moments = of_room
     relearn = None if spread is None else learn_anew
@@ -268,6 +275,12 @@ def _compiled(
             cuda.local.array(streams, np.uint64),
             given.scores[k] if offer_away else cuda.local.array(scores, real),
             given.scratch[k] if offer_away else cuda.local.array(scratch, real),
+            Kept(
+                given.kept.by_arm[k] if kept_away else cuda.local.array(kept_arms, real),
+                given.kept.by_user[k] if kept_away else cuda.local.array(kept_users, real),
+                given.kept.shared[k] if kept_away else cuda.local.array(kept_shared, real),
+            ),
+            given.every[k] if truth_away else cuda.local.array(every, np.int32),
             cuda.local.array(reward, real),
             cuda.local.array(stated, real),
             given.assigned[k] if users_away else cuda.local.array(assigned, np.int32),

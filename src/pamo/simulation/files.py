@@ -1,7 +1,8 @@
 """Result files: Parquet with spec, seed and version inside; CSV and JSON for other tools.
 
 The Parquet table has a row for each (policy, trial, round); `regret_by_user` is a list in each row, `pulls` a list in
-the last round's row. The schema's metadata holds the settings and the policies, so a file says by itself what it is.
+the last round's row; a flat file has neither. The schema's metadata holds the settings and the policies, so a file says
+by itself what it is.
 Files are written beside their final name and then renamed: a reader never sees half of one.
 """
 
@@ -22,12 +23,11 @@ from pamo._version import __version__
 from pamo.errors import InputError, ResultFileError
 from pamo.plain import to_json
 from pamo.simulation.result import PolicyResult, Result
+from pamo.simulation.showing import SCALARS, columns_of
 from pamo.tabular import first_line, readable, require_pyarrow
 
 FORMAT = 1
 """The version of the file's layout: raised when an older pamo could not read a newer file."""
-
-_SCALARS = ("regret", "pareto_regret", "overall", "optimal_share", "preference_error")
 
 
 @contextmanager
@@ -51,9 +51,15 @@ def written_whole(path: str | Path, kind: str, endings: Collection[str]) -> Iter
         partial.unlink(missing_ok=True)
 
 
-def save(result: Result, path: str | Path) -> Path:
-    """Write the result; the ending chooses the format."""
+def save(result: Result, path: str | Path, *, flat: bool = False) -> Path:
+    """Write the result; the ending chooses the format. flat: Parquet without nested lists, for other tools."""
     target = Path(path)
+    if flat and target.suffix != ".parquet":
+        raise InputError(f"expected a flat file to end in .parquet, got {target.name!r}; .csv is flat by itself")
+    if flat:
+        with written_whole(target, "result", (".parquet",)) as partial:
+            _write_flat(result, partial)
+        return target
     writers = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}
     with written_whole(target, "result", writers) as partial:
         writers[target.suffix](result, partial)
@@ -66,6 +72,10 @@ def load(path: str | Path) -> Result:
     with readable(source, "a result that `Result.save` wrote") as (_, parquet):
         table = parquet.read_table(source, page_checksum_verification=True)
     metadata = table.schema.metadata or {}
+    if b"pamo_flat" in metadata:
+        raise ResultFileError(
+            f"{source} is flat, for other tools; what `Result.save` writes without flat can be loaded"
+        )
     if b"pamo" not in metadata:
         raise ResultFileError(f"{source} is a Parquet file, but not one that pamo wrote; expected a result file")
     try:
@@ -97,7 +107,7 @@ def _read_policy(table: Any, name: str, about: dict[str, Any], trials: int, sour
             f"{source} holds {rows.num_rows} rows of {name}; expected {trials} trials × {len(rounds)} checkpoints"
         )
     shape = (trials, len(rounds))
-    columns = {column: rows[column].to_numpy().reshape(shape) for column in _SCALARS if column != "regret"}
+    columns = {column: rows[column].to_numpy().reshape(shape) for column in SCALARS if column != "regret"}
     lists = {column: rows[column].combine_chunks().flatten().to_numpy() for column in ("regret_by_user", "pulls")}
     return PolicyResult(
         id=about["id"],
@@ -131,7 +141,7 @@ def _write_parquet(result: Result, path: Path) -> None:
             ("policy", pyarrow.string()),
             ("trial", pyarrow.int64()),
             ("round", pyarrow.int64()),
-            *((column, pyarrow.float64()) for column in _SCALARS),
+            *((column, pyarrow.float64()) for column in SCALARS),
             ("regret_by_user", pyarrow.list_(pyarrow.float64())),
             ("pulls", pyarrow.list_(pyarrow.int64())),
         ],
@@ -147,7 +157,7 @@ def _write_parquet(result: Result, path: Path) -> None:
                         "policy": [name] * (trials * marks),
                         "trial": np.repeat(np.arange(trials) + result.settings["first_trial"], marks),
                         "round": np.tile(outcome.rounds, trials),
-                        **{column: getattr(outcome, column).ravel() for column in _SCALARS},
+                        **{column: getattr(outcome, column).ravel() for column in SCALARS},
                         "regret_by_user": outcome.regret_by_user.reshape(trials * marks, -1).tolist(),
                         "pulls": [row for pulls in outcome.pulls.tolist() for row in (*last, pulls)],
                     },
@@ -156,9 +166,18 @@ def _write_parquet(result: Result, path: Path) -> None:
             )
 
 
+def _write_flat(result: Result, path: Path) -> None:
+    pyarrow, parquet = require_pyarrow()
+    columns = columns_of(result)
+    table = pyarrow.table(columns | {"policy": pyarrow.array(columns["policy"].tolist(), pyarrow.string())})
+    about = {"version": __version__, "settings": dict(result.settings)}
+    table = table.replace_schema_metadata({"pamo_flat": json.dumps(about, ensure_ascii=False)})
+    parquet.write_table(table, path, compression="zstd", write_page_checksum=True)
+
+
 def _rows(result: Result) -> Iterator[list[Any]]:
     for name, outcome in result.policies.items():
-        columns = [getattr(outcome, column).tolist() for column in _SCALARS]
+        columns = [getattr(outcome, column).tolist() for column in SCALARS]
         for trial, lines in enumerate(zip(*columns, strict=True), result.settings["first_trial"]):
             for mark, *values in zip(outcome.rounds.tolist(), *lines, strict=True):
                 yield [name, trial, mark, *("" if math.isnan(value) else value for value in values)]
@@ -167,7 +186,7 @@ def _rows(result: Result) -> Iterator[list[Any]]:
 def _write_csv(result: Result, path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        writer.writerow(["policy", "trial", "round", *_SCALARS])
+        writer.writerow(["policy", "trial", "round", *SCALARS])
         writer.writerows(_rows(result))
 
 

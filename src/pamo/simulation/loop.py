@@ -21,7 +21,7 @@ from pamo.compiling import bare, compile_for, count_of, dimensions, generally, k
 from pamo.environments.base import instance_signature
 from pamo.environments.protocols import ALL, assign
 from pamo.pareto import shortfall
-from pamo.policies.base import scratch_for
+from pamo.policies.base import Keeps, Kept, scratch_for
 from pamo.priors import Room, start_arms
 from pamo.reading import (
     PREFERENCE,
@@ -53,6 +53,7 @@ from pamo.simulation.learning import (
 from pamo.simulation.rounds import choosing_signature, drawing_signature
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
 
+_NOTHING = Keeps()
 ABREAST = 40
 """Users, of several trials, that are played abreast: enough to fill lanes and calls, few enough for the cache."""
 
@@ -96,6 +97,10 @@ class Desk(NamedTuple):
     streams: Any
     scores: Floats
     scratch: Floats
+    kept: Kept
+    """What the policy keeps by itself, a trial each."""
+    every: Ints
+    """(arms,): the arms in their order, of which an offer is a part."""
     reward: Floats
     stated: Floats
     assigned: Ints
@@ -115,7 +120,9 @@ def abreast(plan: TrialPlan, trials: int) -> int:
     return max(1, min(-(-ABREAST // plan.users), trials))
 
 
-def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, trials: int, lanes: int) -> Any:
+def shapes_of_desk(
+    plan: TrialPlan, spread: Spread | None, objectives: int, *, trials: int, lanes: int, keeps: Keeps = _NOTHING
+) -> Any:
     """Return the shapes of the tables of a `Desk`, for so many trials abreast and users in so many lanes."""
     users, blocks = trials * plan.users, plan.arms // plan.offer_size
     tiles, chunks = (users if plan.per_user else trials) * blocks, -(-users // lanes)
@@ -124,6 +131,7 @@ def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, t
     square = (objectives, objectives)
     shapes: Any = Desk
     rooms: Any = Room
+    rows: Any = Kept
     return shapes(
         means=(trials, plan.arms, objectives),
         truth=(trials, plan.users, objectives),
@@ -141,6 +149,12 @@ def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, t
         streams=(trials, 4, 4),
         scores=(wide,),
         scratch=scratch_for(plan.offer_size, objectives),
+        kept=rows(
+            (trials, plan.arms if any(keeps) else 1, max(keeps.by_arm, 1)),
+            (trials, plan.users if any(keeps) else 1, max(keeps.by_user, 1)),
+            (trials, max(keeps.shared, 1)),
+        ),
+        every=(plan.arms,),
         reward=(objectives + 1,),
         stated=(objectives,),
         assigned=(trials, blocks),
@@ -154,7 +168,8 @@ def shapes_of_desk(plan: TrialPlan, spread: Spread | None, objectives: int, *, t
 
 def filled(shapes: Any, make: Any) -> Any:
     """Return a `Desk`, or a part of it, with the table make(name, shape, kind) for each shape of it."""
-    kinds = {"streams": np.uint64, "assigned": np.int64, "tiles": np.int64, "places": np.int64, "chosen": np.int64}
+    whole = dict.fromkeys(("every", "assigned", "tiles", "places", "chosen"), np.int64)
+    kinds: dict[str, Any] = {"streams": np.uint64} | whole
     return shapes._make(
         filled(part, make) if hasattr(part, "_fields") else make(name, part, kinds.get(name, np.float64))
         for name, part in zip(shapes._fields, shapes, strict=True)
@@ -261,6 +276,8 @@ def run_trials(
     rewards, statements, streams = desk.rewards, desk.statements, desk.streams
     assigned, tiles, places, chosen = desk.assigned, desk.tiles, desk.places, desk.chosen
     regret, totals = desk.regret, desk.totals
+    for i in range(plan.arms):
+        desk.every[i] = i
 
     for base in range(first_row, last_row, most):
         trials = min(most, last_row - base)
@@ -268,13 +285,16 @@ def run_trials(
             for purpose in (INSTANCE, ENVIRONMENT, POLICY, STATED):
                 start(streams[trial, purpose], key_of(seed, first_trial + base + trial, purpose))
             instance(means[trial], truth[trial], numbers, streams[trial, INSTANCE], dims)
-            write_gaps(gaps[trial], pareto[trial], means[trial], truth[trial], size, rarely)
+            write_gaps(gaps[trial], pareto[trial], means[trial], truth[trial], size, dims)
             for block in range(blocks):
                 assigned[trial, block] = block
         for tile in range(len(arms)):
             clear_arms(arms[tile])
         sums.fill(0.0)
         common.fill(0.0)
+        desk.kept.by_arm.fill(0.0)
+        desk.kept.by_user.fill(0.0)
+        desk.kept.shared.fill(0.0)
         if spread is not None:
             for trial in range(trials if spread.arms else 0):
                 start_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], rarely)
@@ -305,6 +325,10 @@ def run_trials(
                 streams,
                 desk.scores,
                 desk.scratch,
+                desk.kept,
+                desk.every,
+                chosen,
+                rewards,
                 lanes,
                 dims,
             )

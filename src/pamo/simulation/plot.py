@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,13 +234,26 @@ def spread(wanted: Any, gap: float, low: float, high: float) -> Any:
     return np.clip(centers, low, top) + gap * np.arange(len(wanted))
 
 
+@cache
+def _shown(figure: Any) -> Any:
+    """Return the class of figures that show themselves in a notebook: without pyplot Matplotlib's do not."""
+
+    class Shown(figure):  # type: ignore[misc]
+        def _repr_png_(self) -> bytes:
+            written = BytesIO()
+            self.savefig(written, format="png")
+            return written.getvalue()
+
+    return Shown
+
+
 def plot_result(result: Result, path: str | Path | None = None, *, title: str | None = None, log: bool = False) -> Any:
     """Draw a result; write it to `path` if there is one, else return the figure."""
     figure_module = require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.textpath import TextPath
 
-    figure = figure_module.Figure(figsize=(7.2, 4.4), dpi=144)
+    figure = _shown(figure_module.Figure)(figsize=(7.2, 4.4), dpi=144)
     labels = _LEADER + max(TextPath((0, 0), name, size=_LABEL).get_extents().width for name in result.policies)
     axes = figure.add_axes((0.11, 0.13, max(0.86 - labels / (72.0 * 7.2), 0.3), 0.76))
     environment = result.settings["environment"]

@@ -18,6 +18,7 @@ from pamo.plain import plain
 from pamo.policies.base import Policy
 from pamo.simulation.learning import TrialPlan
 from pamo.simulation.loop import Records
+from pamo.simulation.showing import frame_of, html_of, line_of, short
 
 
 class Summary(NamedTuple):
@@ -51,7 +52,7 @@ def band_of(values: Floats) -> tuple[Floats, Floats, Floats]:
     return mean, np.where(np.isnan(low), mean, low), np.where(np.isnan(high), mean, high)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PolicyResult:
     """What one policy did, in every trial.
 
@@ -115,12 +116,15 @@ class PolicyResult:
         """Decisions made a second of wall time, all threads together."""
         return float(int(self.pulls.sum()) / max(self.seconds, 1e-9))
 
+    def __repr__(self) -> str:
+        return short(self)
+
     def band(self, values: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         """Return mean, low and high (95 %) at each checkpoint, by default of the regret."""
         return band_of(self.regret if values is None else values)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Result(Mapping[str, PolicyResult]):
     """The outcome of `simulate`: settings, and a `PolicyResult` for each policy by name.
 
@@ -128,6 +132,8 @@ class Result(Mapping[str, PolicyResult]):
     >>> result = simulate(["ucb"], environments.Gaussian(), rounds=50, trials=2, seed=7)
     >>> list(result), result.settings["seed"]
     (['ucb'], 7)
+    >>> result
+    Result(ucb; gaussian: 2 users, 10 arms, D=3; 50 rounds, 2 trials, seed 7)
     """
 
     settings: Mapping[str, Any]
@@ -144,6 +150,12 @@ class Result(Mapping[str, PolicyResult]):
     def __len__(self) -> int:
         return len(self.policies)
 
+    def __repr__(self) -> str:
+        return f"Result({', '.join(self.policies)}; {line_of(self)})"
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
     def __contains__(self, name: object) -> bool:
         return name in self.policies
 
@@ -154,14 +166,26 @@ class Result(Mapping[str, PolicyResult]):
             "policies": {name: _policy_summary(outcome) for name, outcome in self.policies.items()},
         }
 
-    def save(self, path: str | Path) -> Path:
+    def to_pandas(self, *, users: bool = False) -> Any:
+        """Return a pandas frame in long form: a row for each policy, trial and round.
+
+        users: a row for each user, too, with that user's regret in place of what is noted of all.
+        """
+        return frame_of(self, "pandas", users=users)
+
+    def to_polars(self, *, users: bool = False) -> Any:
+        """Return the same as a polars frame."""
+        return frame_of(self, "polars", users=users)
+
+    def save(self, path: str | Path, *, flat: bool = False) -> Path:
         """Write the whole result to `path`: Parquet, or by the ending `.csv` or `.json` an export for other tools.
 
-        Only Parquet holds everything and can be loaded again.
+        Only Parquet holds everything and can be loaded again. flat: Parquet in the long form of `to_pandas`, without
+        nested lists and so without the pulls and the users' own regrets, for other tools.
         """
         from pamo.simulation.files import save
 
-        return save(self, path)
+        return save(self, path, flat=flat)
 
     @staticmethod
     def load(path: str | Path) -> Result:
@@ -171,7 +195,10 @@ class Result(Mapping[str, PolicyResult]):
         return load(path)
 
     def plot(self, path: str | Path | None = None, **options: Any) -> Any:
-        """Draw mean regret with its 95 % band; write it to `path` (SVG, PNG, PDF) or return the Matplotlib figure."""
+        """Draw mean regret with its 95 % band; write it to `path` (SVG, PNG, PDF) or return the Matplotlib figure.
+
+        The figure shows itself where it is the last line of a notebook's cell.
+        """
         from pamo.simulation.plot import plot_result
 
         return plot_result(self, path, **options)

@@ -15,7 +15,7 @@ from numba import types
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import apart, around, bare, count_of, counted, dimensions, lane_of, seat
-from pamo.policies.base import Run, pick
+from pamo.policies.base import Keeping, Kept, Run, pick
 from pamo.simulation.learning import PLAN_TYPE, TrialPlan
 from pamo.streams import ENVIRONMENT, POLICY, STATED
 
@@ -27,12 +27,18 @@ def _floats(axes: int) -> Any:
 
 
 _INTS, _STREAMS = types.Array(types.int64, 1, "C"), types.Array(types.uint64, 3, "C")
+KEPT_TYPE = types.NamedTuple((_floats(3), _floats(3), _floats(2)), Kept)
 
 
 @cache
-def choosing(kernel: Any) -> Any:
-    """Return what has all users of several trials choose by a policy's kernel."""
+def choosing(kernel: Any, remember: Any = None) -> Any:
+    """Return what has all users of several trials choose by a policy's kernel.
+
+    Where the policy keeps rows of its own, what the last round gave is first taken into them by its `remember`: nobody
+    needs them earlier, and the loop is the same for all policies.
+    """
     score = apart(kernel.py_func)
+    take = None if remember is None else apart(remember.py_func)
 
     def choose_round(
         chosen: Ints,
@@ -47,13 +53,25 @@ def choosing(kernel: Any) -> Any:
         streams: Any,
         scores: Floats,
         scratch: Floats,
+        kept: Kept,
+        every: Ints,
+        pulled: Ints,
+        rewards: Floats,
         lanes: Any,
         dims: Any,
     ) -> None:
-        settled = plan.users - plan.newcomers
+        settled, blocks = plan.users - plan.newcomers, plan.arms // plan.offer_size
         for trial in range(trials):
             stream, shared = bare(streams[trial, POLICY]), bare(common[trial])
             run = Run(hyperparameters, stream, scratch)
+            if take is not None:
+                rows = Kept(bare(kept.by_arm[trial]), bare(kept.by_user[trial]), bare(kept.shared[trial]))
+                present = plan.users if t > plan.arrival else settled
+                for n in range(present if t > 1 else 0):
+                    place = trial * plan.users + n
+                    chunk, lane = seat(place, lanes)
+                    about = Keeping(hyperparameters, stream, scratch, rows, t - 1, n, bare(every[:0]))
+                    take(pulled[place], lane_of(rewards[chunk], lane, lanes), about, dims)
             # Those who were there from the beginning, and then the newcomers, whose own rounds are fewer.
             for part in range(2):
                 first, last, own = 0, settled, t
@@ -64,10 +82,16 @@ def choosing(kernel: Any) -> Any:
                 for n in range(trial * plan.users + first, trial * plan.users + last):
                     chunk, lane = seat(n, lanes)
                     tile, user = bare(arms[tiles[n]]), lane_of(users[chunk], lane, lanes)
-                    score(scores, plan.offer_size, counted(own, arms), tile, user, shared, run, dims)
+                    if take is None:
+                        score(scores, plan.offer_size, counted(own, arms), tile, user, shared, run, dims)
+                    if take is not None:
+                        begin = tiles[n] % blocks * plan.offer_size
+                        offer = bare(every[begin : begin + plan.offer_size])
+                        about = Keeping(hyperparameters, stream, scratch, rows, t, n - trial * plan.users, offer)
+                        score(scores, plan.offer_size, counted(own, arms), tile, user, shared, about, dims)
                     chosen[n] = pick(scores, plan.offer_size, stream)
 
-    return around(choose_round, kernel)
+    return around(choose_round, *(one for one in (kernel, remember) if one is not None))
 
 
 @cache
@@ -86,6 +110,10 @@ def choosing_signature(objectives: int) -> Any:
         _STREAMS,
         _floats(1),
         _floats(2),
+        KEPT_TYPE,
+        _INTS,
+        _INTS,
+        _floats(3),
         _WHOLE,
         numba.typeof(dimensions(objectives)),
     )

@@ -7,6 +7,7 @@ from pamo.store.base import (
     ArmRetired,
     Arms,
     DecisionMade,
+    Declared,
     Event,
     Feature,
     FeaturesDeclared,
@@ -19,6 +20,7 @@ from pamo.store.base import (
     Store,
     TasteChanged,
     UserErased,
+    UserKnown,
 )
 from pamo.store.memory import MemoryStore
 
@@ -28,6 +30,7 @@ __all__ = [
     "ArmRetired",
     "Arms",
     "DecisionMade",
+    "Declared",
     "Event",
     "Feature",
     "FeaturesDeclared",
@@ -41,5 +44,6 @@ __all__ = [
     "Store",
     "TasteChanged",
     "UserErased",
+    "UserKnown",
     "open_store",
 ]

@@ -22,11 +22,13 @@ import numpy.typing as npt
 
 from pamo.arrays import Floats
 from pamo.contract.events import (
+    ARMS,
     FORMAT,
     ArmAdded,
     ArmChanged,
     ArmRetired,
     DecisionMade,
+    Declared,
     Event,
     FeaturesDeclared,
     FeedbackGiven,
@@ -36,12 +38,14 @@ from pamo.contract.events import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
     together,
 )
 from pamo.contract.features import Feature, FeatureValue
 from pamo.contract.objectives import Objective
 from pamo.errors import InputError, StoreError
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
+from pamo.store.ages import Ages
 
 if TYPE_CHECKING:
     from pamo.store.rules import Checker
@@ -54,6 +58,7 @@ __all__ = [
     "ArmRetired",
     "Arms",
     "DecisionMade",
+    "Declared",
     "Event",
     "Feature",
     "FeaturesDeclared",
@@ -66,6 +71,7 @@ __all__ = [
     "Store",
     "TasteChanged",
     "UserErased",
+    "UserKnown",
 ]
 
 EXPIRES_AFTER = 30 * 24 * 3600.0
@@ -121,8 +127,11 @@ class Store(ABC):
     """
 
     setup: Setup
+    """The objectives, scales and half-lives as they were declared last."""
+    began: Setup
+    """The same as the journal began."""
     _checker: Checker
-    _expires_after: float = EXPIRES_AFTER
+    _ages = Ages(EXPIRES_AFTER)
     remote = False
     """Whether reading sums may wait for a network."""
     lock: threading.RLock
@@ -141,7 +150,7 @@ class Store(ABC):
     @classmethod
     def adopting(cls, address: str) -> Self:
         """Open the store at an address, and go on with what is left of a journal that is damaged."""
-        raise InputError("only SQLite's journal has checksums of pamo's: there is no damage to adopt here")
+        raise InputError("a store in memory has no damage to adopt")
 
     @abstractmethod
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
@@ -155,6 +164,18 @@ class Store(ABC):
     @abstractmethod
     def features(self) -> Mapping[str, Feature]:
         """The features that arms may have, by name."""
+
+    @property
+    @abstractmethod
+    def user_features(self) -> Mapping[str, Feature]:
+        """The features that users may have, by name."""
+
+    @abstractmethod
+    def known_of(self, ids: Sequence[str]) -> list[Mapping[str, FeatureValue]]:
+        """Return the features of these users, as far as they are known."""
+
+    def _features_of(self, whose: str) -> Mapping[str, Feature]:
+        return self.features if whose == ARMS else self.user_features
 
     def check(self, event: Event) -> None:
         """Raise `InputError` for an event that could not be recorded whatever the journal holds."""
@@ -171,6 +192,10 @@ class Store(ABC):
         """Yield the same, each with what is wrong with it, "" where nothing is; None is one that cannot be read."""
         for sequence, event in self.events(after):
             yield sequence, event, ""
+
+    def unsealed(self) -> int:
+        """Return how many events are from before there were checksums."""
+        return 0
 
     @abstractmethod
     def tail(self, count: int) -> list[Event]:
@@ -198,7 +223,7 @@ class Store(ABC):
 
     def awaits(self, decision: DecisionMade, now: float) -> bool:
         """Tell whether a decision still takes feedback."""
-        return now <= decision.at + self._expires_after
+        return not self._ages.expired(decision, now)
 
     @abstractmethod
     def arms(self) -> Arms:
@@ -240,6 +265,14 @@ class Store(ABC):
     @abstractmethod
     def rebuild(self) -> None:
         """Throw the sums away and fold the journal again."""
+
+    @abstractmethod
+    def declare(self, setup: Setup, at: float) -> None:
+        """Record other objectives, scales or half-lives, and fold the journal by them, while nothing else is done."""
+
+    def clock(self, user: str | None, arms: Sequence[str]) -> tuple[int, ...]:
+        """Return the rounds of a user, and the pulls of arms, since half-lives in rounds were declared."""
+        raise NotImplementedError  # of a store without sums of its own
 
     @abstractmethod
     def load(self, events: Iterable[tuple[int, Event]]) -> int:
@@ -364,4 +397,4 @@ class Reader(Store):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise StoreError("this store was opened to be read only: open it with `open_store` to write to it")
 
-    submit_many = snapshot = rebuild = load = _refuse
+    submit_many = snapshot = rebuild = load = declare = _refuse

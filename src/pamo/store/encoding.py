@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pamo.contract.features import FeatureValue
 from pamo.errors import StoreError, missing_extra
 from pamo.store.base import (
     ArmAdded,
     ArmChanged,
     ArmRetired,
     DecisionMade,
+    Declared,
     Event,
     FeaturesDeclared,
     FeedbackGiven,
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
 )
 
 try:
@@ -29,9 +32,10 @@ try:
 except ImportError:
     raise missing_extra("a store on disk", "msgspec", "sqlite,postgres") from None
 
-SETUP, FEATURES_DECLARED, ARM_ADDED, ARM_RETIRED = "setup", "features declared", "arm added", "arm retired"
+SETUP, DECLARED, FEATURES_DECLARED = "setup", "declared", "features declared"
+ARM_ADDED, ARM_RETIRED = "arm added", "arm retired"
 DECISION, FEEDBACK, USER_ERASED = "decision", "feedback", "user erased"
-TASTE_CHANGED, ARM_CHANGED = "taste changed", "arm changed"
+TASTE_CHANGED, ARM_CHANGED, USER_KNOWN = "taste changed", "arm changed", "user known"
 PART = "part"
 """What feedbacks after the first to a decision are called. As rows they are `feedback 2` and so on: each kind of event
 is there once for a decision, which keeps two workers from recording the same."""
@@ -60,6 +64,8 @@ class _Decision(msgspec.Struct, omit_defaults=True):
     preference: Mapping[str, float] | None = None
     explanation: dict[str, Any] | None = None
     given: Mapping[str, Mapping[str, float]] | None = None
+    since: float | None = None
+    rounds: tuple[int, ...] | None = None
 
 
 class _Feedback(msgspec.Struct, omit_defaults=True):
@@ -69,19 +75,30 @@ class _Feedback(msgspec.Struct, omit_defaults=True):
     preference: Mapping[str, float] | None = None
     arm: str | None = None
     before: Mapping[str, float] | None = None
+    user_changed: bool = False
+    arm_changed: bool = False
+    age: tuple[float, int, int] | None = None
 
 
 class _Changed(msgspec.Struct, omit_defaults=True):
     at: float
     kept: tuple[tuple[str, Mapping[str, float], float], ...] = ()
+    place: int = 0
+
+
+class _Known(msgspec.Struct):
+    at: float
+    features: Mapping[str, FeatureValue | None]
 
 
 _encode = msgspec.json.Encoder().encode
 _decode_decision = msgspec.json.Decoder(_Decision).decode
 _decode_feedback = msgspec.json.Decoder(_Feedback).decode
 _decode_changed = msgspec.json.Decoder(_Changed).decode
+_decode_known = msgspec.json.Decoder(_Known).decode
 _KINDS: dict[type, str] = {
     Setup: SETUP,
+    Declared: DECLARED,
     FeaturesDeclared: FEATURES_DECLARED,
     ArmAdded: ARM_ADDED,
     ArmRetired: ARM_RETIRED,
@@ -94,7 +111,17 @@ _DECODERS: dict[str, Any] = {kind: msgspec.json.Decoder(event).decode for event,
 def encode(event: Event) -> Row:
     """Return the event as a row."""
     if type(event) is FeedbackGiven:
-        feedback = _Feedback(event.rewards, event.at, event.overall, event.preference, event.arm, event.before)
+        feedback = _Feedback(
+            event.rewards,
+            event.at,
+            event.overall,
+            event.preference,
+            event.arm,
+            event.before,
+            event.user_changed,
+            event.arm_changed,
+            event.age,
+        )
         kind = FEEDBACK if event.part == 1 else f"{FEEDBACK} {event.part}"
         return Row(kind, event.decision, event.user, None, _encode(feedback).decode())
     if type(event) is DecisionMade:
@@ -108,10 +135,15 @@ def encode(event: Event) -> Row:
             event.preference,
             None if event.explanation is None else dict(event.explanation),
             event.given,
+            event.since,
+            event.rounds,
         )
         return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
     if isinstance(event, TasteChanged):
-        return Row(TASTE_CHANGED, event.decision, event.user, None, _encode(_Changed(event.at, event.kept)).decode())
+        changed = _Changed(event.at, event.kept, event.place)
+        return Row(TASTE_CHANGED, event.decision, event.user, None, _encode(changed).decode())
+    if isinstance(event, UserKnown):
+        return Row(USER_KNOWN, event.decision, event.user, None, _encode(_Known(event.at, event.features)).decode())
     return Row(_KINDS[type(event)], None, None, None, _encode(event).decode())
 
 
@@ -119,14 +151,18 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
     """Return the event that a row holds."""
     try:
         if kind.startswith(FEEDBACK):
-            *first, before = astuple(_decode_feedback(body))
+            *first, before, user_changed, arm_changed, age = astuple(_decode_feedback(body))
             part = 1 if kind == FEEDBACK else int(kind.removeprefix(f"{FEEDBACK} "))
-            return FeedbackGiven(decision or "", *first, user, before, part)  # type: ignore[call-arg]
+            changed = user_changed, arm_changed
+            return FeedbackGiven(decision or "", *first, user, before, part, *changed, age)  # type: ignore[call-arg]
         if kind == DECISION:
-            *first, explanation, given = astuple(_decode_decision(body))
-            return DecisionMade(decision or "", user, *first, key, explanation, given)  # type: ignore[call-arg]
+            *first, explanation, given, since, rounds = astuple(_decode_decision(body))
+            kept = key, explanation, given, since, rounds
+            return DecisionMade(decision or "", user, *first, *kept)  # type: ignore[call-arg]
         if kind == TASTE_CHANGED:
             return TasteChanged(decision or "", user, *astuple(_decode_changed(body)))
+        if kind == USER_KNOWN:
+            return UserKnown(decision or "", user, *astuple(_decode_known(body)))
         event: Event = _DECODERS[kind](body)
         return event
     except (AttributeError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:

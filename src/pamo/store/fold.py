@@ -7,6 +7,7 @@ million users with five objectives take about half a gigabyte.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,13 +16,15 @@ import numpy as np
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import kernel
-from pamo.contract.events import scores_of, with_scores
+from pamo.contract.events import ARMS, scores_of, with_scores
 from pamo.contract.features import FeatureValue
+from pamo.contract.forgetting import HalfLife, HalfLives
 from pamo.rows import (
     PAIR_COUNT,
     ROUNDS,
     arm_width,
     counts_at,
+    grow_old,
     observe_arm,
     observe_arms,
     observe_pair,
@@ -29,6 +32,7 @@ from pamo.rows import (
     observe_users,
     pair_width,
     pulls_at,
+    read_aged,
     state,
     stated_width,
     user_width,
@@ -41,6 +45,7 @@ from pamo.store.base import (
     Arms,
     ArmState,
     DecisionMade,
+    Declared,
     Event,
     Feature,
     FeaturesDeclared,
@@ -48,10 +53,18 @@ from pamo.store.base import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
     new_version,
 )
 from pamo.store.names import ABSENT, Names
 from pamo.store.scales import Scales
+
+NEVER = (-1.0, -1.0)
+"""The ages of a round of which nothing is forgotten, by its arm and by its user."""
+NONE_LEFT = 1e-9
+"""Rounds of a pair that are none: weights that were added and taken back may leave a trace."""
+STEP = 1 / 64
+"""Half-lives after which all arms are read anew: their counts are never off by more than a hundredth."""
 
 CHUNK = 1 << 16
 """Users whose rows lie together: rows are added by the chunk, so that growing never copies what there is."""
@@ -66,8 +79,33 @@ def _observe(values: Floats, weight: float, arms: Floats, arm: int, users: Float
 
 
 @kernel
-def _observe_user(values: Floats, users: Floats, user: int) -> bool:
-    return bool(observe_user(users[user], values, 1.0, len(values) // 2))
+def _observe_aged(
+    values: Floats, weight: float, arms: Floats, arm: int, arm_age: float, users: Floats, user: int, user_age: float
+) -> bool:
+    """Do the same where something is forgotten; an age below 0 is of those who do not forget."""
+    objectives = len(values) // 2
+    observe_arm(arms[arm], values, weight * grow_old(arms[arm], arm_age, 0), objectives)
+    return user >= 0 and _observe_user(values, weight, users, user, user_age)
+
+
+@kernel
+def _observe_user(values: Floats, weight: float, users: Floats, user: int, age: float) -> bool:
+    row = users[user]
+    rounds = row[ROUNDS]
+    partial = observe_user(row, values, weight * grow_old(row, age, 1), len(values) // 2)
+    row[ROUNDS] = rounds + weight
+    return bool(partial)
+
+
+@kernel
+def _grow_old(row: Floats, age: float) -> float:
+    return float(grow_old(row, age, 0))
+
+
+@kernel
+def _read_rows(out: Floats, rows: Floats, now: float) -> None:
+    for place in range(len(rows)):
+        read_aged(out[place], rows[place], now, 0)
 
 
 ARM, NEXT, SUMS = range(3)
@@ -75,8 +113,9 @@ ARM, NEXT, SUMS = range(3)
 
 
 @kernel
-def _observe_pair(values: Floats, weight: float, lines: Floats, line: int) -> None:
-    observe_pair(lines[line, SUMS:], values, weight, len(values) // 2)
+def _observe_pair(values: Floats, weight: float, lines: Floats, line: int, age: float) -> None:
+    row = lines[line, SUMS:]
+    observe_pair(row, values, weight * grow_old(row, age, 0), len(values) // 2)
 
 
 @kernel
@@ -88,14 +127,14 @@ def _find(lines: Floats, line: int, arm: int) -> int:
 
 
 @kernel
-def _walk(lines: Floats, line: int, arms: Ints, rows: Floats) -> int:
+def _walk(lines: Floats, line: int, arms: Ints, rows: Floats, least: float) -> int:
     """Copy the lines that are linked from this one on, as far as there is room; return how many there are.
 
-    A pair whose rounds have all been completed by later parts is not there any more.
+    A pair whose rounds have all been completed by later parts is not there any more: it has none, or at most `least`.
     """
     count = 0
     while line >= 0:
-        if lines[line, SUMS + PAIR_COUNT] != 0.0:
+        if lines[line, SUMS + PAIR_COUNT] > least:
             if count < len(arms):
                 arms[count] = int(lines[line, ARM])
                 rows[count] = lines[line, SUMS:]
@@ -126,10 +165,20 @@ def _unlink(lines: Floats, heads: Any, arm: int, free: int) -> int:
 
 
 @kernel
-def _state(values: Floats, stated: Floats, row: int) -> None:
-    """Add one stated preference."""
+def _state(values: Floats, stated: Floats, row: int, age: float) -> None:
+    """Add one stated preference, unless it lacks an objective that was declared since."""
     objectives = len(values) // 2
-    state(stated[row], values[objectives + 1 :], 1.0, objectives)
+    weights = values[objectives + 1 :]
+    if not np.isnan(weights.sum()):
+        state(stated[row], weights, grow_old(stated[row], age, 0), objectives)
+
+
+class RedeclaredError(Exception):
+    """Objectives, scales or half-lives were declared anew, so that the journal is to be folded by those."""
+
+    def __init__(self, setup: Setup, sequence: int) -> None:
+        super().__init__(f"event {sequence} declares what the journal is folded by")
+        self.setup, self.sequence = setup, sequence
 
 
 class Rows:
@@ -219,18 +268,18 @@ class PairRows:
             self.lines[line, NEXT], heads[user] = heads[user], line
         self.heads = array("i", heads.tobytes())
 
-    def of(self, users: Sequence[int]) -> Pairs:
-        """Return the rows of these users, none for one that is negative."""
+    def of(self, users: Sequence[int], least: float = NONE_LEFT) -> Pairs:
+        """Return the rows of these users with more rounds than so many, none for a user that is negative."""
         heads = [self.heads[user] if user >= 0 else ABSENT for user in users]
         arms: Ints = np.zeros(0, dtype=np.int64)
         rows = np.zeros((0, self.lines.shape[1] - SUMS))
         starts = np.zeros(len(users) + 1, dtype=np.int64)
-        np.cumsum([_walk(self.lines, line, arms, rows) if line >= 0 else 0 for line in heads], out=starts[1:])
+        np.cumsum([_walk(self.lines, line, arms, rows, least) if line >= 0 else 0 for line in heads], out=starts[1:])
         arms, rows = np.zeros(starts[-1], dtype=np.int64), np.zeros((starts[-1], rows.shape[1]))
         for place, line in enumerate(heads):
             if line >= 0:
                 part = slice(starts[place], starts[place + 1])
-                _walk(self.lines, line, arms[part], rows[part])
+                _walk(self.lines, line, arms[part], rows[part], least)
         return Pairs(starts, arms, rows)
 
 
@@ -244,31 +293,47 @@ class Fold:
     ([[0.75, 0.8]], [1.0, 0.0])
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, declared: float = math.inf) -> None:
+        """Begin a fold by these objectives; declared: the event that declared them, after which there may be others."""
         self.setup = setup
         self.scales = Scales(setup)
         self.objectives = len(setup.objectives)
+        self.declared = declared
+        self._lives = setup.half_life or HalfLives()
+        self.newest = 0.0
+        """When the newest round was, which is now for what is forgotten by the day."""
         self.sequence = 0
         self.decisions = 0
         self.feedbacks = 0
         self.features: dict[str, Feature] = {}
+        self.user_features: dict[str, Feature] = {}
+        self.known: dict[str, dict[str, FeatureValue]] = {}
+        """The features of users of whom any are known."""
         self.arm_states: dict[str, ArmState] = {}
         """From an arm's id to how it stands, in the order of the rows."""
         self.arm_rows: dict[str, int] = {}
         self._arm_names: list[str] = []
         self._arm_active = bytearray()
         self._arm_features: list[Mapping[str, FeatureValue]] = []
-        self.block = np.zeros((8, arm_width(self.objectives)))
+        forgets, fades = self._lives.users is not None, self._lives.arms is not None
+        self.block = np.zeros((8, arm_width(self.objectives) + fades))
+        self._read = np.zeros((8, arm_width(self.objectives)))
+        """Where arms are forgotten: the block as it is worth now."""
+        self._read_at = 0.0
         self.user_names = Names()
-        self.user_sums = Rows(user_width(self.objectives))
+        self.user_sums = Rows(user_width(self.objectives) + forgets)
         self.stated_rows = array("i")
         """For each user's row the row of the preferences stated, −1 where there is none."""
-        self.stated_sums = Rows(stated_width(self.objectives))
-        self.pairs = PairRows(pair_width(self.objectives))
+        self.stated_sums = Rows(stated_width(self.objectives) + forgets)
+        self.pairs = PairRows(pair_width(self.objectives) + forgets)
+        self.taste_changes: dict[int, tuple[int, int]] = {}
+        """By a user's row, the number of the last event for a change of taste, and of the first decision since."""
+        self.arm_changes: dict[int, int] = {}
+        """By an arm's row, the number of the last event for its change."""
         self._held: dict[int, Floats] | None = None
         self._nobody = np.zeros((0, self.user_sums.width))
-        self._no_sums = np.zeros((1, self.user_sums.width))
-        self._no_stated = np.zeros((1, self.stated_sums.width))
+        self._no_sums = np.zeros((1, user_width(self.objectives)))
+        self._no_stated = np.zeros((1, stated_width(self.objectives)))
         self._table: Arms | None = None
 
     def apply(self, event: Event, sequence: int = 0) -> None:
@@ -284,17 +349,24 @@ class Fold:
             self._arm_row(event.arm)
             self._set_arm(event.arm, self.arm_states[event.arm]._replace(active=False))
         elif isinstance(event, FeaturesDeclared):
-            self.features.update((one.name, one) for one in event.features)
+            declared = self.features if event.of == ARMS else self.user_features
+            declared.update((one.name, one) for one in event.features)
+        elif isinstance(event, UserKnown) and event.user is not None:
+            changed: dict[str, Any] = {**self.known.get(event.user, {}), **event.features}
+            self.known[event.user] = {name: value for name, value in changed.items() if value is not None}
         elif isinstance(event, UserErased) and event.user is not None:
             self.erase(event.user)
         elif isinstance(event, TasteChanged):
-            self._change_taste(event)
+            self._change_taste(event, sequence)
         elif isinstance(event, ArmChanged):
-            self._change_arm(event)
+            self._change_arm(event, sequence)
+        elif isinstance(event, Declared) and sequence > self.declared:
+            raise RedeclaredError(event.setup, sequence)
         self.sequence = max(self.sequence, sequence)
 
     def erase(self, user: str) -> None:
         """Forget a user; the arms keep what they learned."""
+        self.known.pop(user, None)
         row = self.user_names.find(user)
         if row == ABSENT:
             return
@@ -303,6 +375,15 @@ class Fold:
         self.user_sums.chunks[row // CHUNK][row % CHUNK] = 0.0
         self.stated_rows[row] = ABSENT
         self.pairs.drop_user(row)
+        self.taste_changes.pop(row, None)
+
+    def taste_changed(self, user: str) -> tuple[int, int]:
+        """Return when a user's taste was last found to have changed, as `rules.Changes` says."""
+        return self.taste_changes.get(self.user_names.find(user), (0, 0)) if self.taste_changes else (0, 0)
+
+    def arm_changed(self, arm: str) -> int:
+        """Return the same of an arm."""
+        return self.arm_changes.get(self.arm_rows.get(arm, ABSENT), 0)
 
     def arms(self) -> Arms:
         """Return the arms with a view of their sums."""
@@ -313,7 +394,7 @@ class Fold:
                 tuple(self._arm_names),
                 np.frombuffer(self._arm_active, dtype=bool).copy(),
                 self.arm_rows.copy(),
-                ArmStatistics(rows=self.block[: len(self.arm_rows)]),
+                ArmStatistics(rows=(self.block if self._lives.arms is None else self._read)[: len(self.arm_rows)]),
                 new_version(),
                 tuple(self._arm_features),
             )
@@ -321,15 +402,31 @@ class Fold:
 
     def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
         """Return the rows of these users, and of their stated preferences: zeros for those who are not known."""
-        sums = np.zeros((len(ids), self.user_sums.width))
-        stated = np.zeros((len(ids), self.stated_sums.width))
+        sums = np.zeros((len(ids), user_width(self.objectives)))
+        stated = np.zeros((len(ids), stated_width(self.objectives)))
+        life = self._lives.users
         for place, user in enumerate(ids):
             row = self.user_names.find(user)
             if row >= 0:
+                own = self.stated_rows[row]
+                if life is not None:
+                    now = self._now(row, life)
+                    read_aged(sums[place], self.user_sums.row(row), now, 1)
+                    if own >= 0:
+                        read_aged(stated[place], self.stated_sums.row(own), now, 0)
+                    continue
                 sums[place] = self.user_sums.chunks[row >> 16][row & 0xFFFF]
-                if (own := self.stated_rows[row]) >= 0:
+                if own >= 0:
                     stated[place] = self.stated_sums.chunks[own >> 16][own & 0xFFFF]
         return sums, stated
+
+    def clock(self, user: str | None, arms: Sequence[str]) -> tuple[int, ...]:
+        """Return the rounds of a user, and the pulls of arms, since half-lives in rounds were declared."""
+        lives, row = self._lives, ABSENT if user is None else self.user_names.find(user)
+        own = 0.0 if lives.users is None or row < 0 else self.user_sums.row(row)[-1] * lives.users.count
+        rows = [self.arm_rows.get(arm, ABSENT) for arm in arms]
+        pulls = [0.0 if lives.arms is None or row < 0 else self.block[row, -1] * lives.arms.count for row in rows]
+        return (round(float(own)), *(round(float(one)) for one in pulls))
 
     def users(self, ids: Sequence[str]) -> UserStatistics:
         """Return the statistics of these users."""
@@ -341,6 +438,8 @@ class Fold:
         row = self.user_names.find(user)
         if row < 0:
             return self._no_sums, self._no_stated
+        if self._lives.users is not None:
+            return self.user_rows([user])
         own, place = self.stated_rows[row], row & 0xFFFF
         sums = self.user_sums.chunks[row >> 16][place : place + 1]
         if own < 0:
@@ -350,7 +449,31 @@ class Fold:
 
     def user_pairs(self, ids: Sequence[str]) -> Pairs:
         """Return the rows of these users' pairs."""
-        return self.pairs.of([self.user_names.find(user) for user in ids])
+        rows = [self.user_names.find(user) for user in ids]
+        pairs, life = self.pairs.of(rows), self._lives.users
+        if life is not None:
+            now = [0.0 if row < 0 else self._now(row, life) for row in rows]
+            worth = np.empty((len(pairs.rows), pair_width(self.objectives)))
+            for place, one in enumerate(np.repeat(now, np.diff(pairs.starts)).tolist()):
+                read_aged(worth[place], pairs.rows[place], one, 0)
+            pairs = pairs._replace(rows=worth)
+        return pairs
+
+    def _now(self, row: int, life: HalfLife) -> float:
+        """Return now for a user, in half-lives: by rounds, each user has a clock of their own."""
+        return max(life.age(self.newest, 0.0), float(self.user_sums.row(row)[-1]))
+
+    def _ages(self, event: FeedbackGiven) -> tuple[float, float]:
+        """Return when a feedback's round was, in half-lives of its arm and of its user; −1 where nothing is forgotten.
+
+        Rounds from before a half-life in rounds was declared are as old as that moment.
+        """
+        at, rounds, pulls = event.age or (event.at, 0, 0)
+        self.newest, lives = max(self.newest, at), self._lives
+        return (
+            -1.0 if lives.arms is None else lives.arms.age(at, pulls),
+            -1.0 if lives.users is None else lives.users.age(at, rounds),
+        )
 
     def _observe(self, event: FeedbackGiven) -> None:
         if event.part == 1:
@@ -365,24 +488,49 @@ class Fold:
             if user == ABSENT:
                 user = self.user_names.add(event.user)
                 self._give_rows(1)
+        ages = NEVER if self.setup.half_life is None else self._ages(event)
         if event.before is None:
             values = self.scales.values(event)
-            self._add(values, 1.0, arm, user)
+            self._add(values, 1.0, arm, user, ages)
+        elif event.user_changed or event.arm_changed:
+            values = self._complete(event, event.before, arm, user, ages)
         else:  # all parts so far take the place of those before this one
-            self._add(self.scales.values(with_scores(event, event.before)), -1.0, arm, user)
+            self._add(self.scales.values(with_scores(event, event.before)), -1.0, arm, user, ages)
             values = self.scales.values(with_scores(event, {**event.before, **scores_of(event)}))
-            self._add(values, 1.0, arm, user)
+            self._add(values, 1.0, arm, user, ages)
         if user >= 0 and event.preference is not None:
             stated = self.stated_rows[user]
             if stated == ABSENT:
                 stated = self.stated_rows[user] = self.stated_sums.add()
-            _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF)
+            _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF, ages[1])
+        if ages[0] >= 0.0:
+            self._read_arms(arm)
+
+    def _complete(
+        self, event: FeedbackGiven, before: Mapping[str, float], arm: int, user: int, ages: tuple[float, float]
+    ) -> Floats:
+        """Add a part to what has changed since the parts before: where those are gone, they cannot be taken back."""
+        now = {**before, **scores_of(event)}
+        # Only what is new is said of an arm that has changed as it is now.
+        told = [(scores_of(event), 1.0)] if event.arm_changed else [(before, -1.0), (now, 1.0)]
+        for scores, weight in told:
+            values = self.scales.values(with_scores(event, scores))
+            _observe_aged(values, weight, self.block, arm, ages[0], self._nobody, ABSENT, ages[1])
+        if user >= 0 and not event.user_changed:
+            self._hold_row(user)
+            chunk, place = self.user_sums.chunks[user >> 16], user & 0xFFFF
+            for scores, weight in ((before, -1.0), (now, 1.0)):  # the row of the pair went when the arm changed
+                _observe_user(self.scales.values(with_scores(event, scores)), weight, chunk, place, ages[1])
+        return self.scales.values(with_scores(event, now))
 
     def observe_many(self, arms: Sequence[str], users: Sequence[str | None], scores: Floats) -> None:
         """Add feedbacks in order, each with all its scores as they came, the overall score last, and nothing else."""
         self.feedbacks += len(arms)
         values, known = self.scales.normalised(scores), self.arm_rows
-        places = np.fromiter((known[arm] if arm in known else self._arm_row(arm) for arm in arms), np.int64, len(arms))
+        for arm in dict.fromkeys(arms):
+            if arm not in known:
+                self._arm_row(arm)
+        places = np.array([known[arm] for arm in arms], dtype=np.int64)
         rows = self._rows_of(users)
         observe_arms(self.block, places, values)
         nothing = np.full((len(rows), self.objectives), np.nan)
@@ -393,13 +541,12 @@ class Fold:
 
     def _rows_of(self, users: Sequence[str | None]) -> Ints:
         """Return the rows of users, who get one where they have none; nobody has row −1."""
-        names = ["" if user is None else user for user in users]
+        names: Any = ["" if user is None else user for user in users] if None in users else users
         rows = self.user_names.find_many(names)
-        if new := dict.fromkeys(user for user, row in zip(users, rows.tolist(), strict=True) if row < 0 and user):
+        if new := dict.fromkeys(names[place] for place in np.flatnonzero(rows < 0).tolist() if names[place]):
             self.user_names.add_many(list(new))
             self._give_rows(len(new))
             rows = self.user_names.find_many(names)
-        rows[[user is None for user in users]] = ABSENT
         return rows
 
     def _give_rows(self, count: int) -> None:
@@ -408,18 +555,36 @@ class Fold:
         self.stated_rows.extend([ABSENT] * count)
         self.pairs.heads.extend([ABSENT] * count)
 
-    def _add(self, values: Floats, weight: float, arm: int, user: int) -> None:
+    def _add(self, values: Floats, weight: float, arm: int, user: int, ages: tuple[float, float]) -> None:
         """Add what was said of an arm to its row, to the user's and, where it is incomplete, to that of the pair."""
         if user < 0:
-            _observe(values, weight, self.block, arm, self._nobody, ABSENT)
-            return
-        if self._held is not None:
-            self._hold_row(user)
-        if _observe(values, weight, self.block, arm, self.user_sums.chunks[user >> 16], user & 0xFFFF):
+            users, place = self._nobody, ABSENT
+        else:
+            if self._held is not None:
+                self._hold_row(user)
+            users, place = self.user_sums.chunks[user >> 16], user & 0xFFFF
+        if ages is NEVER:
+            incomplete = _observe(values, weight, self.block, arm, users, place)
+        else:
+            incomplete = _observe_aged(values, weight, self.block, arm, ages[0], users, place, ages[1])
+        if incomplete:
             line = self.pairs.add(user, arm)
-            _observe_pair(values, weight, self.pairs.lines, line)
+            _observe_pair(values, weight, self.pairs.lines, line, ages[1])
 
-    def _change_taste(self, event: TasteChanged) -> None:
+    def _read_arms(self, arm: int) -> None:
+        """Write what arms are worth now: of this one, and of all once time has passed that shows."""
+        life = self._lives.arms
+        assert life is not None
+        now = life.age(self.newest, 0.0) // STEP * STEP
+        if len(self._read) < len(self.block):
+            self._read, self._table, self._read_at = np.zeros((len(self.block), self._read.shape[1])), None, -math.inf
+        if now != self._read_at:
+            self._read_at = now
+            _read_rows(self._read, self.block, now)
+        else:
+            read_aged(self._read[arm], self.block[arm], now, 0)
+
+    def _change_taste(self, event: TasteChanged, sequence: int) -> None:
         """Put the rounds that are kept in the place of all that was learned of a user; the number of rounds stays."""
         user = ABSENT if event.user is None else self.user_names.find(event.user)
         if user == ABSENT:
@@ -430,26 +595,35 @@ class Fold:
         chunk[place] = 0.0
         self.pairs.drop_user(user)
         for arm, rewards, overall in event.kept:
-            values = self.scales.values(FeedbackGiven(event.decision, rewards, event.at, overall))
-            if _observe_user(values, chunk, place):
+            told = FeedbackGiven(event.decision, rewards, event.at, overall)
+            values, (_, age) = self.scales.values(told), self._ages(told)
+            if _observe_user(values, 1.0, chunk, place, age):
                 line = self.pairs.add(user, self._arm_row(arm))
-                _observe_pair(values, 1.0, self.pairs.lines, line)
+                _observe_pair(values, 1.0, self.pairs.lines, line, age)
         chunk[place, ROUNDS] = rounds
+        self.taste_changes[user] = sequence, event.place
 
-    def _change_arm(self, event: ArmChanged) -> None:
+    def _change_arm(self, event: ArmChanged, sequence: int) -> None:
         """Put what is kept of some objectives in the place of what was learned; foretold scores are taken back.
 
-        Moments of whole rewards mix what was with what is, so that they begin anew.
+        Moments of whole rewards mix what was with what is, so that they begin anew. Pulls are as many as told of the
+        objective that most is known of.
         """
         row, objectives = self._arm_row(event.arm), self.objectives
         sums, counts, pulls = self.block[row], counts_at(objectives), pulls_at(objectives)
         sums[:counts] = 0.0
-        sums[pulls] = 0.0
+        age, _ = self._ages(FeedbackGiven("", {}, event.at))
+        weight = _grow_old(sums, age)
         for name, kept in event.kept.items():
-            place = counts + self.scales.names.index(name)
-            sums[place : place + 2 * objectives + 1 : objectives] = self.scales.sums(name, *kept)
-            sums[pulls] = max(sums[pulls], kept[0])
+            if name in self.scales.names:
+                place = counts + self.scales.names.index(name)
+                sums[place : place + 2 * objectives + 1 : objectives] = self.scales.sums(name, *kept)
+                sums[place : place + 2 * objectives + 1 : objectives] *= weight
+        sums[pulls] = sums[counts : counts + objectives].max()
         self.pairs.drop_arm(row)
+        self.arm_changes[row] = sequence
+        if age >= 0.0:
+            self._read_arms(row)
 
     def hold(self) -> None:
         """From now on keep users' rows as they are now, whatever changes, for `as_held`."""
@@ -479,6 +653,8 @@ class Fold:
             self._set_arm(arm, ArmState(arm, False))
             if row == len(self.block):
                 self.block = np.concatenate([self.block, np.zeros_like(self.block)])
+                if self._lives.arms is not None:
+                    self._read_arms(row)
         return row
 
     def _set_arm(self, arm: str, state: ArmState) -> None:
@@ -504,3 +680,6 @@ class Fold:
             self.arm_rows[arm] = len(self.arm_rows)
             self._set_arm(arm, ArmState(*known))
         self.block = np.concatenate([sums, np.zeros((max(len(sums), 8), sums.shape[1]))])
+        if self._lives.arms is not None and len(sums):
+            self._read_at = -math.inf
+            self._read_arms(0)

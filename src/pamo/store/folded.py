@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from pamo.arrays import Floats
+from pamo.contract.features import FeatureValue
 from pamo.statistics import Pairs
 from pamo.store.base import Arms, Feature, Store
 from pamo.store.fold import Fold
@@ -21,6 +22,16 @@ class FoldedStore(Store):
     def features(self) -> Mapping[str, Feature]:
         """The features that arms may have."""
         return self._fold.features
+
+    @property
+    def user_features(self) -> Mapping[str, Feature]:
+        """The features that users may have."""
+        return self._fold.user_features
+
+    def known_of(self, ids: Sequence[str]) -> list[Mapping[str, FeatureValue]]:
+        """Return the features of these users."""
+        known = self._fold.known
+        return [known.get(user, {}) for user in ids]
 
     def arms(self) -> Arms:
         """Return the arms, with a view of their sums."""
@@ -41,6 +52,11 @@ class FoldedStore(Store):
         """Return the sums of users' pairs."""
         with self.lock:
             return self._fold.user_pairs(ids)
+
+    def clock(self, user: str | None, arms: Sequence[str]) -> tuple[int, ...]:
+        """Return the rounds of a user, and the pulls of arms, since half-lives in rounds were declared."""
+        with self.lock:
+            return self._fold.clock(user, arms)
 
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""

@@ -40,36 +40,49 @@ class Folding:
 
     def add(self, rows: Sequence[Stored]) -> None:
         """Add rows, in their order."""
-        for kind, run in groupby([row for row in rows if row[1] != DECISION], key=lambda row: row[1] == FEEDBACK):
-            if kind:
-                self._add_feedback(list(run))
-            else:
-                for row in run:
-                    self._fold.apply(decode(*row[1:6]), row[0])
-        self._fold.decisions += sum(row[1] == DECISION for row in rows)
+        told = [row for row in rows if row[1] != DECISION]
+        if all(row[1] == FEEDBACK for row in told):
+            self._add_feedback(told)
+        else:
+            for kind, run in groupby(told, key=lambda row: row[1] == FEEDBACK):
+                if kind:
+                    self._add_feedback(list(run))
+                else:
+                    for row in run:
+                        self._fold.apply(decode(*row[1:6]), row[0])
+        self._fold.decisions += len(rows) - len(told)
         self._fold.sequence = rows[-1][0]
 
     def _add_feedback(self, rows: list[Stored]) -> None:
+        if self._fold.setup.half_life is not None:  # rounds of different ages weigh differently
+            for row in rows:
+                self._fold.apply(decode(*row[1:6]), row[0])
+            return
         try:
             plain = self._decode_all(f"[{','.join([row[5] for row in rows])}]")
         except (MsgspecError, TypeError):
             plain = []
         if len(plain) != len(rows):  # some are not plain, or one of them is damaged
             plain = [self._plain(row[5]) for row in rows]
+        if len(rows) >= MANY and None not in plain:
+            self._add_plain(rows, plain)
+            return
         start = 0
         for whole, run in groupby(plain, key=lambda one: one is not None):
             some = list(run)
             if whole and len(some) >= MANY:
-                users = [row[3] for row in rows[start : start + len(some)]]
-                scores = np.empty((len(some), self._fold.objectives + 1))
-                rewards = chain.from_iterable([astuple(one.rewards) for one in some])
-                scores[:, :-1] = np.fromiter(rewards, float, scores[:, :-1].size).reshape(len(some), -1)
-                scores[:, -1] = [one.overall for one in some]
-                self._fold.observe_many([one.arm for one in some], users, scores)
+                self._add_plain(rows[start : start + len(some)], some)
             else:
                 for row in rows[start : start + len(some)]:
                     self._fold.apply(decode(*row[1:6]), row[0])
             start += len(some)
+
+    def _add_plain(self, rows: Sequence[Stored], plain: list[Any]) -> None:
+        scores = np.empty((len(plain), self._fold.objectives + 1))
+        rewards = chain.from_iterable([astuple(one.rewards) for one in plain])
+        scores[:, :-1] = np.fromiter(rewards, float, scores[:, :-1].size).reshape(len(plain), -1)
+        scores[:, -1] = [one.overall for one in plain]
+        self._fold.observe_many([one.arm for one in plain], [row[3] for row in rows], scores)
 
     def _plain(self, body: Any) -> Any:
         try:

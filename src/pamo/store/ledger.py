@@ -6,9 +6,11 @@ The memory store's ledger knows every decision. The others fill one for each bat
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pamo.contract.codes import Code
-from pamo.contract.events import refused
+from pamo.contract.events import ARMS, refused
+from pamo.store.ages import Ages
 from pamo.store.base import (
     ArmAdded,
     ArmChanged,
@@ -23,49 +25,56 @@ from pamo.store.base import (
     Receipt,
     TasteChanged,
     UserErased,
+    UserKnown,
 )
-from pamo.store.rules import Entry, judge_arm, judge_change, judge_decision, judge_feedback
+from pamo.store.rules import Changes, Entry, judge_arm, judge_change, judge_decision, judge_feedback
 from pamo.store.scales import Scales
 
 
 class Ledger:
     """Decisions by id and by key, and the arms' states.
 
-    arms: as the journal has them; they may be many, and are not copied. features: those that are declared. changed:
-    where changes to arms go.
+    arms: as the journal has them; they may be many, and are not copied. features, user_features: those that are
+    declared. changes: when tastes and arms were found to have changed. changed: where changes to arms go.
     """
 
     def __init__(
         self,
         scales: Scales,
-        expires_after: float,
+        ages: Ages,
         arms: Mapping[str, ArmState],
         features: Mapping[str, Feature],
+        changes: Changes,
         changed: dict[str, ArmState] | None = None,
+        user_features: Mapping[str, Feature] | None = None,
     ) -> None:
         self.entries: dict[str, Entry] = {}
         self.keys: dict[str, Entry] = {}
         self.arms, self.features = arms, features
-        self._new: dict[str, Feature] = {}
+        self.user_features = {} if user_features is None else user_features
+        self._new: set[tuple[str, str]] = set()
         self.changed: dict[str, ArmState] = {} if changed is None else changed
-        self._scales = scales
-        self._expires_after = expires_after
+        self.scales = scales
+        self._ages = ages
+        self.changes = changes
 
     def fill(self, events: Iterable[tuple[int, Event]]) -> None:
         """Put in decisions and feedbacks that the journal holds already, in any order."""
-        feedbacks: list[tuple[int, FeedbackGiven | TasteChanged]] = []
+        feedbacks: list[tuple[int, FeedbackGiven | TasteChanged | UserKnown]] = []
         for sequence, event in events:
             if isinstance(event, DecisionMade):
                 entry = self.entries[event.id] = Entry(event, sequence)
                 if event.key is not None:
                     self.keys[event.key] = entry
-            elif isinstance(event, FeedbackGiven | TasteChanged):
+            elif isinstance(event, FeedbackGiven | TasteChanged | UserKnown):
                 feedbacks.append((sequence, event))
         for sequence, feedback in sorted(feedbacks, key=lambda one: getattr(one[1], "part", 0)):
             if feedback.decision in self.entries:  # a decision may be missing where damage was adopted
                 entry = self.entries[feedback.decision]
                 if isinstance(feedback, TasteChanged):
                     entry.changed = sequence
+                elif isinstance(feedback, UserKnown):
+                    entry.known = sequence
                 else:
                     entry.parts = (*entry.parts, (sequence, feedback))
 
@@ -87,15 +96,15 @@ class Ledger:
         """Judge an event; return its receipt and, if it is to be recorded under that sequence number, what to write."""
         if type(event) is FeedbackGiven:
             entry = self.entries.get(event.decision)
-            judged = judge_feedback(event, entry, self._expires_after)
+            judged = judge_feedback(event, entry, self._ages, self.changes)
             if type(judged) is FeedbackGiven:
                 assert entry is not None  # otherwise it was judged unknown
                 entry.parts = (*entry.parts, (sequence, judged))
-                learned = self._scales.learned(judged if judged.part == 1 else entry.whole(judged.arm or ""))
+                learned = self.scales.learned(judged if judged.part == 1 else entry.whole(judged.arm or ""))
                 return Receipt(Outcome.RECORDED, sequence, learned, entry.decision), judged
             assert isinstance(judged, Receipt)
             if judged.outcome is Outcome.DUPLICATE and entry is not None:
-                judged.learned = self._scales.learned(entry.whole(event.arm or entry.decision.arms[0]))
+                judged.learned = self.scales.learned(entry.whole(event.arm or entry.decision.arms[0]))
             return judged, None
         if type(event) is DecisionMade:
             same_key = self.keys.get(event.key) if event.key is not None else None
@@ -104,6 +113,8 @@ class Ledger:
             receipt = judge_decision(event, self.entries.get(event.id), same_key, arms)
             if receipt is not None:
                 return receipt, None
+            if (since := self._ages.since(event.at)) is not None:
+                event = replace(event, since=since)
             entry = self.entries[event.id] = Entry(event, sequence)
             if event.key is not None:
                 self.keys[event.key] = entry
@@ -118,23 +129,29 @@ class Ledger:
                 state.after(event) if isinstance(event, ArmAdded) else state._replace(active=False)
             )
             return Receipt(Outcome.RECORDED, sequence), event
-        if isinstance(event, TasteChanged):
+        if isinstance(event, TasteChanged | UserKnown):
             entry = self.entries.get(event.decision)
             receipt = judge_change(event, entry)
             if receipt is not None or entry is None:
                 return receipt or Receipt(Outcome.UNKNOWN), None
+            if isinstance(event, UserKnown):
+                entry.known = sequence
+                return Receipt(Outcome.RECORDED, sequence), event
             entry.changed = sequence
-            return Receipt(Outcome.RECORDED, sequence), event
+            return Receipt(Outcome.RECORDED, sequence), replace(event, place=entry.sequence)
         if isinstance(event, ArmChanged):
             if event.arm not in self:
                 return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}"), None
             return Receipt(Outcome.RECORDED, sequence), event
         if isinstance(event, FeaturesDeclared):
-            new = tuple(one for one in event.features if one.name not in self.features and one.name not in self._new)
+            known = self.features if event.of == ARMS else self.user_features
+            new = tuple(
+                one for one in event.features if one.name not in known and (event.of, one.name) not in self._new
+            )
             if not new:
                 return Receipt(Outcome.DUPLICATE), None
-            self._new.update((one.name, one) for one in new)
-            return Receipt(Outcome.RECORDED, sequence), FeaturesDeclared(new, event.at)
+            self._new.update((event.of, one.name) for one in new)
+            return Receipt(Outcome.RECORDED, sequence), FeaturesDeclared(new, event.at, event.of)
         return Receipt(Outcome.DUPLICATE, 1), None  # the setup, which was checked to be this journal's
 
 
@@ -147,7 +164,7 @@ def named(events: Sequence[Event]) -> tuple[list[str], list[str]]:
     """Return the decisions' ids and the keys that these events name, sorted."""
     ids, keys = set(), set()
     for event in events:
-        if isinstance(event, FeedbackGiven | TasteChanged):
+        if isinstance(event, FeedbackGiven | TasteChanged | UserKnown):
             ids.add(event.decision)
         elif isinstance(event, DecisionMade):
             ids.add(event.id)

@@ -96,6 +96,8 @@ class Report:
     differences: tuple[str, ...]
     damage: tuple[str, ...] = ()
     """A sentence for each event that is not what was recorded: sums are then not compared."""
+    unsealed: int = 0
+    """Events from before there were checksums: of these it cannot be told whether they are what was recorded."""
 
     @property
     def ok(self) -> bool:
@@ -122,8 +124,9 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
                 fold.apply(event, sequence)
             except Exception as error:  # of an event that may hold anything, anything may be wrong
                 damage.append(f"event {sequence} cannot be folded: {error!r}")
+    unsealed = store.unsealed()
     if damage:
-        return Report(count, 0, 0, (), tuple(damage))
+        return Report(count, 0, 0, (), tuple(damage), unsealed)
     differences: list[str] = []
     ours, theirs = fold.arms(), store.arms()
     if set(ours.ids) != set(theirs.ids):
@@ -135,6 +138,9 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
             differences.append("arms: names, states or features are not the journal's")
         with store.lock:
             differences += _differences("arm", list(ours.ids), ours.statistics, theirs.statistics, order)
+    features = store.known_of(list(fold.known))
+    if list(fold.known.values()) != features:
+        differences.append("users: features are not the journal's")
     known = set(fold.user_names)
     kept = set(store.user_ids())
     for user in sorted(known ^ kept):
@@ -150,7 +156,7 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
                 differences.append(f"user {user} with arm {arm}: {one} by the journal, and {other} in the store")
     if store.pending() != fold.decisions - fold.feedbacks:
         differences.append(f"pending: {fold.decisions - fold.feedbacks} by the journal, {store.pending()} by the store")
-    return Report(count, len(ours.ids), len(known), tuple(differences))
+    return Report(count, len(ours.ids), len(known), tuple(differences), unsealed=unsealed)
 
 
 def _by_name(pairs: Pairs, users: Sequence[str], arms: Sequence[str]) -> dict[tuple[str, str], list[float]]:

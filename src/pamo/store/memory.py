@@ -8,11 +8,13 @@ from concurrent.futures import Future
 from typing import Self
 
 from pamo.errors import InputError, StoreError
+from pamo.store.ages import Ages
 from pamo.store.base import (
     CLOSED,
     EXPIRES_AFTER,
     ArmState,
     DecisionMade,
+    Declared,
     Event,
     FeedbackGiven,
     Outcome,
@@ -20,6 +22,7 @@ from pamo.store.base import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
 )
 from pamo.store.fold import Fold
 from pamo.store.folded import FoldedStore
@@ -27,7 +30,7 @@ from pamo.store.ledger import Ledger, nobody
 from pamo.store.rules import NOT_EMPTY, Checker, redacted
 from pamo.store.setups import plain_setup
 
-_OF_USERS = (DecisionMade, FeedbackGiven, TasteChanged)
+_OF_USERS = (DecisionMade, FeedbackGiven, TasteChanged, UserKnown)
 
 
 class MemoryStore(FoldedStore):
@@ -47,10 +50,10 @@ class MemoryStore(FoldedStore):
     """
 
     def __init__(self, setup: Setup, *, expires_after: float = EXPIRES_AFTER) -> None:
-        self.setup = plain_setup(setup)
+        self.setup = self.began = plain_setup(setup)
         self.lock = threading.RLock()
-        self._checker = Checker(self.setup, lambda: self.features)
-        self._expires_after = expires_after
+        self._checker = Checker(self.setup, self._features_of)
+        self._ages = Ages(expires_after)
         self._closed = False
         self._start()
         self._record(self.setup)
@@ -67,7 +70,9 @@ class MemoryStore(FoldedStore):
         self._places: dict[str, list[int]] = {}  # of each user's events in the journal
         self._fold = Fold(self.setup)
         arms: dict[str, ArmState] = {}
-        self._ledger = Ledger(self._fold.scales, self._expires_after, arms, self._fold.features, changed=arms)
+        self._ledger = Ledger(
+            self._fold.scales, self._ages, arms, self._fold.features, self._fold, arms, self._fold.user_features
+        )
 
     def _record(self, event: Event) -> None:
         if isinstance(event, _OF_USERS) and event.user is not None:
@@ -78,12 +83,14 @@ class MemoryStore(FoldedStore):
     def append(self, event: Event) -> Receipt:
         """Record one event."""
         event = self._checker.check(event)
+        self._ages.look()
         with self.lock:
             return self._take(event)
 
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
         """Record events; the receipts are there at once."""
         checked = [self._checker.check(event) for event in events]
+        self._ages.look()
         done: Future[list[Receipt]] = Future()
         with self.lock:
             done.set_result([self._take(event) for event in checked])
@@ -164,7 +171,16 @@ class MemoryStore(FoldedStore):
             for sequence, event in enumerate(self._journal, start=1):
                 fold.apply(event, sequence)
             self._fold = fold
-            self._ledger.features = fold.features
+            self._ledger.features, self._ledger.user_features = fold.features, fold.user_features
+            self._ledger.scales, self._ledger.changes = fold.scales, fold
+
+    def declare(self, setup: Setup, at: float) -> None:
+        """Fold the journal by these objectives from now on."""
+        with self.lock:
+            self.setup = plain_setup(setup)
+            self._checker = Checker(self.setup, self._features_of)
+            self._journal.append(Declared(self.setup, at))
+            self.rebuild()
 
     def load(self, events: Iterable[tuple[int, Event]]) -> int:
         """Take over another journal."""
@@ -174,7 +190,14 @@ class MemoryStore(FoldedStore):
             self._start()
             for _, event in events:
                 self._record(event)
+                if isinstance(event, Setup):
+                    self.began = self.setup = event
+                elif isinstance(event, Declared):
+                    self.setup = event.setup
+            self._checker = Checker(self.setup, self._features_of)
+            self.rebuild()
             self._ledger.fill(self.events())
+            self._ages.note(self._journal)
             self._ledger.changed.update(self._fold.arm_states)
             return len(self._journal)
 

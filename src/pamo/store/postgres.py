@@ -12,18 +12,24 @@ that knows another layout finds no table to add to, rather than adding what does
 from __future__ import annotations
 
 import contextlib
+import json
+import logging
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import mul
 from typing import Any, Self
 
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.errors import InputError, StoreError
-from pamo.rows import LAYOUT, stated_width, user_width
+from pamo.contract.features import FeatureValue
+from pamo.contract.forgetting import DAYS, HalfLife, HalfLives
+from pamo.errors import DamagedError, InputError, StoreError
+from pamo.rows import LAYOUT, read_aged, stated_width, user_width
 from pamo.statistics import Pairs
 from pamo.store.addresses import shown
+from pamo.store.ages import LOOKED_AT, Ages
 from pamo.store.base import (
     EXPIRES_AFTER,
     ArmAdded,
@@ -31,6 +37,8 @@ from pamo.store.base import (
     ArmRetired,
     Arms,
     ArmState,
+    DecisionMade,
+    Declared,
     Event,
     Feature,
     Outcome,
@@ -39,24 +47,32 @@ from pamo.store.base import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
 )
-from pamo.store.encoding import encode, to_json
-from pamo.store.fold import Fold
+from pamo.store.encoding import ARM_CHANGED, DECLARED, TASTE_CHANGED, Row, encode, to_json
+from pamo.store.fold import NONE_LEFT, Fold
 from pamo.store.folded import FoldedStore
+from pamo.store.folding import Folding
 from pamo.store.ledger import Ledger, named, nobody, runs
 from pamo.store.postgres_arms import ArmCache
 from pamo.store.postgres_link import LOCK, Link, LostError, Still, connect
-from pamo.store.rules import NOT_EMPTY, Checker
+from pamo.store.postgres_seals import ADD_SEAL, ADVICE, SEAL_ANEW, UNSEALED, Sealed, sum_of, wrong_with
+from pamo.store.rules import NOT_EMPTY, Checker, redacted
 from pamo.store.scales import Scales
 from pamo.store.setups import plain_setup
-from pamo.store.sql import Questions, SqlReader, SqlStore, decoded, pages
+from pamo.store.sql import Questions, SqlReader, SqlStore, pages
 from pamo.store.writer import Writer
 
 PATIENCE = 10.0
 """Seconds for which a batch is tried again while the database cannot be reached."""
 
+ANEW = "another worker has declared the objectives anew: start this one again, so that it knows them"
+
 SHARDS = 16
 """Rows that an arm's sums are spread over, so that workers do not wait for each other at a popular arm."""
+
+ERASED_AT_A_TIME = 500
+"""Decisions, with their feedback, that are rewritten while other workers wait."""
 
 ARM_SUMS, USER_SUMS, PAIR_SUMS = (f"pamo_{of}_sums_{LAYOUT}" for of in ("arm", "user", "pair"))
 SUMS = r"pamo_(arm|user|pair)_sums(_\d+)?"
@@ -69,7 +85,8 @@ CREATE TABLE pamo_events (
     decision text,
     user_id text,
     key text,
-    body text NOT NULL
+    body text NOT NULL,
+    checksum bigint
 );
 CREATE UNIQUE INDEX pamo_events_decision ON pamo_events (decision, kind) WHERE decision IS NOT NULL;
 CREATE INDEX pamo_events_user ON pamo_events (user_id) WHERE user_id IS NOT NULL;
@@ -99,21 +116,24 @@ OTHER_SUMS = f"""
 SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)
 AND relname ~ '^{SUMS}$' AND relname NOT IN ('{ARM_SUMS}', '{USER_SUMS}', '{PAIR_SUMS}')
 """
-FORGET = f"TRUNCATE pamo_arms, pamo_features, pamo_counts, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS}"
+OTHERS = "pamo_arms, pamo_features, pamo_user_features, pamo_known, pamo_counts"
+FORGET = f"TRUNCATE {OTHERS}, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS}"
 DROP = f"""
-DROP TABLE pamo_events, pamo_arms, pamo_features, pamo_counts, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS};
+DROP TABLE pamo_events, {OTHERS}, pamo_seals, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS};
 DROP SEQUENCE pamo_workers;
 DROP FUNCTION pamo_add(float8[], float8[]);
+DROP FUNCTION IF EXISTS pamo_add_aged(integer, float8[], float8[]);
+DROP FUNCTION IF EXISTS pamo_aged(float8, float8);
 """
 
 INSERT = """
-INSERT INTO pamo_events (kind, decision, user_id, key, body)
-SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[])
-ON CONFLICT DO NOTHING RETURNING sequence, kind, decision
+INSERT INTO pamo_events (kind, decision, user_id, key, body, checksum)
+SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
+ON CONFLICT DO NOTHING RETURNING sequence
 """
 LOAD = """
-INSERT INTO pamo_events (sequence, kind, decision, user_id, key, body)
-SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[])
+INSERT INTO pamo_events (sequence, kind, decision, user_id, key, body, checksum)
+SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
 """
 ADD_USERS = f"""
 INSERT INTO {USER_SUMS} AS old (user_id, sums, stated)
@@ -132,7 +152,15 @@ INSERT INTO {ARM_SUMS} AS old (arm, shard, sums)
 SELECT arm, %s, sums::float8[] FROM unnest(%s::text[], %s::text[]) AS new(arm, sums)
 ON CONFLICT (arm, shard) DO UPDATE SET sums = pamo_add(old.sums, excluded.sums)
 """
-ADD_COUNTS = """
+REWRITE = """
+UPDATE pamo_events AS old SET user_id = new.user_id, key = new.key, body = new.body, checksum = new.checksum
+FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[])
+AS new(sequence, user_id, key, body, checksum)
+WHERE old.sequence = new.sequence
+"""
+# Both in one question: a worker asks as seldom as it can. What all its transactions change comes last.
+ADD_COUNTS = f"""
+WITH sealed AS ({ADD_SEAL})
 INSERT INTO pamo_counts AS old VALUES (%s, %s, %s) ON CONFLICT (shard) DO UPDATE
 SET decisions = old.decisions + excluded.decisions, feedbacks = old.feedbacks + excluded.feedbacks
 """
@@ -144,31 +172,108 @@ ORDER BY n ON CONFLICT (arm) DO UPDATE
 SET name = excluded.name, active = excluded.active, features = excluded.features
 """
 ARMS = "SELECT arm, name, active, features FROM pamo_arms"
-FEATURES = "SELECT name, kind FROM pamo_features ORDER BY name"
-SET_FEATURES = """
-INSERT INTO pamo_features (name, kind) SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING
+DECLARED_IN = ("pamo_features", "pamo_user_features")
+"""Where the features are that arms, and users, may have."""
+FEATURES = "SELECT name, kind FROM {} ORDER BY name"
+SET_FEATURES = "INSERT INTO {} (name, kind) SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING"
+SET_KNOWN = """
+INSERT INTO pamo_known (user_id, features) SELECT * FROM unnest(%s::text[], %s::text[])
+ON CONFLICT (user_id) DO UPDATE SET features = excluded.features
 """
-FEATURES_SCHEMA = """
-ALTER TABLE pamo_arms ADD COLUMN IF NOT EXISTS features text NOT NULL DEFAULT '{}';
-CREATE TABLE IF NOT EXISTS pamo_features (name text PRIMARY KEY, kind text NOT NULL);
+KNOWN = "SELECT user_id, features FROM pamo_known WHERE user_id = ANY(%s)"
+ADD_AGED = """
+CREATE OR REPLACE FUNCTION pamo_add_aged(fixed integer, a float8[], b float8[]) RETURNS float8[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE
+        WHEN a IS NULL THEN b
+        WHEN b IS NULL THEN a
+        ELSE (
+            SELECT array_agg(
+                CASE
+                    WHEN place = cardinality(a) THEN greatest(x, y)
+                    WHEN place <= fixed THEN x + y
+                    ELSE pamo_aged(x, floor(old) - greatest(floor(old), floor(new)))
+                        + pamo_aged(y, floor(new) - greatest(floor(old), floor(new)))
+                END ORDER BY place
+            )
+            FROM unnest(a, b) WITH ORDINALITY AS pairs (x, y, place),
+                (SELECT a[cardinality(a)] AS old, b[cardinality(b)] AS new) AS ages
+        )
+    END
+$$;
 """
-"""What stores did not have before there were features."""
+"""How rows that have ages are added, as `pamo.rows.grow_together` does it."""
+AGED = """
+CREATE OR REPLACE FUNCTION pamo_aged(x float8, half_lives float8) RETURNS float8
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN half_lives = 0 THEN x WHEN half_lives < -100 OR abs(x) < 1e-200 THEN 0 ELSE x * 2 ^ half_lives END
+$$;
+"""
+"""What a number is worth later: 0 rather than less than a float can be, which is an error to PostgreSQL."""
+LATER = {
+    "pamo_events_declared": f"CREATE INDEX pamo_events_declared ON pamo_events (sequence) WHERE kind = '{DECLARED}'",
+    "pamo_known": """
+        CREATE TABLE pamo_user_features (name text PRIMARY KEY, kind text NOT NULL);
+        CREATE TABLE pamo_known (user_id text PRIMARY KEY, features text NOT NULL);
+    """,
+    "pamo_features": """
+        ALTER TABLE pamo_arms ADD COLUMN features text NOT NULL DEFAULT '{}';
+        CREATE TABLE pamo_features (name text PRIMARY KEY, kind text NOT NULL);
+    """,
+    "pamo_seals": """
+        ALTER TABLE pamo_events ADD COLUMN IF NOT EXISTS checksum bigint;
+        CREATE TABLE pamo_seals (shard integer PRIMARY KEY, events bigint NOT NULL, places numeric NOT NULL);
+    """,
+    "pamo_events_changes": f"""
+        CREATE INDEX pamo_events_tastes ON pamo_events (user_id) WHERE kind = '{TASTE_CHANGED}';
+        CREATE INDEX pamo_events_changes ON pamo_events (sequence) WHERE kind = '{ARM_CHANGED}';
+    """,
+}
+"""What stores did not have from the beginning, by what shows whether they have it. It is not asked for again and again:
+to be told that there is a column already, PostgreSQL would wait for everybody who reads the table."""
 FIND_USERS = f"""
 SELECT user_id, sums[1] FROM {USER_SUMS} WHERE starts_with(user_id, %s)
 ORDER BY sums[1] DESC, user_id COLLATE "C" LIMIT %s
 """
 
 
+class Changed:
+    """When tastes and arms have changed, as some of the journal's events say: what `rules.Changes` is."""
+
+    def __init__(self, events: Iterable[tuple[int, Event]] = ()) -> None:
+        self._users: dict[str | None, tuple[int, int]] = {}
+        self._arms: dict[str, int] = {}
+        for sequence, event in events:
+            if isinstance(event, TasteChanged):
+                self._users[event.user] = sequence, event.place
+            elif isinstance(event, ArmChanged):
+                self._arms[event.arm] = sequence
+
+    def taste_changed(self, user: str) -> tuple[int, int]:
+        """Return when a user's taste was last found to have changed."""
+        return self._users.get(user, (0, 0))
+
+    def arm_changed(self, arm: str) -> int:
+        """Return when an arm was."""
+        return self._arms.get(arm, 0)
+
+
 class PostgresStore(SqlStore):
     """Keeps journal and sums in a PostgreSQL database, which it sets up where that has not been done.
 
     url: as libpq takes it, `postgresql://user@host/database`. refresh: seconds until the arms' sums are read anew.
+    adopt_damage: whether to go on with what is left where some of the journal is damaged or missing.
     """
 
     remote = True
-    _ask = Questions("pamo_events", "user_id", "%s")
+    _ask = Questions("pamo_events", "user_id", "%s", more=", checksum")
     _page = 5000
-    _find = f"{_ask.columns} WHERE decision = ANY(%s) UNION {_ask.columns} WHERE key = ANY(%s)"
+    _anew = f"{_ask.columns} WHERE kind = '{DECLARED}'"
+    _find = f"{_ask.columns} WHERE decision = ANY(%s) UNION {_ask.columns} WHERE key = ANY(%s) UNION {_anew}"
+    _changes = (
+        f"{_ask.columns} WHERE kind = '{TASTE_CHANGED}' AND user_id = ANY(%s) "
+        f"UNION ALL {_ask.columns} WHERE kind = '{ARM_CHANGED}' AND sequence > %s ORDER BY sequence"
+    )
 
     def __init__(
         self,
@@ -178,17 +283,24 @@ class PostgresStore(SqlStore):
         expires_after: float = EXPIRES_AFTER,
         refresh: float = 0.5,
         patience: float = PATIENCE,
+        adopt_damage: bool = False,
     ) -> None:
         self._connect(Link(url, patience))
-        self._expires_after = expires_after
+        self._ages = Ages(expires_after)
+        self._refresh = refresh
         with self._closing_if_it_fails():
-            self.setup = self._link.retry(lambda: self._prepare(setup))
-        self._checker = Checker(self.setup, lambda: self.features)
-        self._scales = Scales(self.setup)
-        self._arms = self._arm_cache(refresh)
+            self._link.retry(lambda: self._prepare(setup, adopt_damage))
+        self._checker = Checker(self.setup, self._features_of)
+        with contextlib.suppress(DamagedError):  # which whoever meets it is told
+            self._ages.note(self.tail(LOOKED_AT))
         self._writer = Writer(self._commit, lambda: None)
 
     # Opening
+
+    @classmethod
+    def adopting(cls, address: str) -> Self:
+        """Open the store in a database, and go on with what is left of a journal that is damaged."""
+        return cls(address, adopt_damage=True)
 
     @classmethod
     @contextlib.contextmanager
@@ -216,8 +328,19 @@ class PostgresStore(SqlStore):
         """The features that arms may have."""
         return self._features
 
+    @property
+    def user_features(self) -> Mapping[str, Feature]:
+        """The features that users may have."""
+        return self._user_features
+
+    def known_of(self, ids: Sequence[str]) -> list[Mapping[str, FeatureValue]]:
+        """Return the features of these users."""
+        found = {user: json.loads(features) for user, features in self._rows(KNOWN, (list(ids),))} if ids else {}
+        return [found.get(user, {}) for user in ids]
+
     def _connect(self, link: Link) -> None:
         self._features: Mapping[str, Feature] = {}
+        self._user_features: Mapping[str, Feature] = {}
         self.lock = threading.RLock()
         self._closed = False
         self._link = link
@@ -230,32 +353,71 @@ class PostgresStore(SqlStore):
             self._link.close()
             raise
 
-    def _arm_cache(self, refresh: float) -> ArmCache:
+    def _go_by(self, setup: Setup) -> None:
+        """Add and read by these objectives and half-lives."""
+        self.setup, self._scales, self._newest = setup, Scales(setup), 0.0
         sums = f"SELECT arm, sums FROM {ARM_SUMS}"
-        return ArmCache(len(self.setup.objectives), refresh, arms=f"{ARMS} ORDER BY place", sums=sums)
+        self._arms = ArmCache(setup, self._refresh, arms=f"{ARMS} ORDER BY place", sums=sums)
+        lives = setup.half_life or HalfLives()
+        self._add_users, self._add_pairs_of, self._add_arms = ADD_USERS, ADD_PAIRS, ADD_ARMS
+        if lives.users is not None:
+            self._add_users = _aged(ADD_USERS.replace("pamo_add(old.sums", "pamo_add_aged(1, old.sums"))
+            self._add_pairs_of = _aged(ADD_PAIRS)
+        if lives.arms is not None:
+            self._add_arms = _aged(ADD_ARMS)
 
-    def _prepare(self, setup: Setup | None) -> Setup:
-        """Return the objectives of the journal, which is begun here if there is none."""
+    def _declared(self, rows: Iterable[Any]) -> Setup:
+        """Return the objectives that were declared last, of rows with all declarations among them."""
+        anew = [event.setup for _, event in sorted(self._decoded(rows)) if isinstance(event, Declared)]
+        self._times_declared = len(anew)
+        return anew[-1] if anew else self.began
+
+    def _prepare(self, setup: Setup | None, adopt_damage: bool) -> None:
+        """Find out the objectives of the journal, which is begun here if there is none."""
         setup = None if setup is None else plain_setup(setup)
         with self._link.transaction(alone=True) as connection:
-            if not _has(connection.execute, "pamo_events"):
+            begins = not _has(connection.execute, "pamo_events")
+            if begins:
                 if setup is None:
                     raise InputError(
                         "this database holds no store yet, and a new one needs its objectives: pass a setup"
                     )
                 connection.execute(SCHEMA)
-                self._insert(connection, [setup])
-            first = connection.execute(self._ask.first).fetchone()
-            self.setup = self._agreed(first, setup, self._link.name)
+            for name, schema in LATER.items():
+                if not _has(connection.execute, name):
+                    connection.execute(schema)
             self._shard = int(connection.execute("SELECT nextval('pamo_workers')").fetchone()[0]) % SHARDS
-            connection.execute(FEATURES_SCHEMA)
-            self._features = {name: Feature(name, kind) for name, kind in connection.execute(FEATURES)}
+            if begins and setup is not None:
+                connection.execute(ADD_SEAL, (self._shard, *self._insert(connection, [setup])[1]))
+            first = connection.execute(self._ask.first).fetchone()
+            self.began = self._first(first, self._link.name)
+            self._go_by(self._declared(connection.execute(self._anew)))
+            self._agree(setup, self._link.name)
+            self._features, self._user_features = (_declared_in(connection.execute, table) for table in DECLARED_IN)
             if not _has(connection.execute, USER_SUMS):  # the store is new, or was another version's
                 for (name,) in connection.execute(OTHER_SUMS).fetchall():
                     connection.execute(f"DROP TABLE {name}")
                 connection.execute(SUMS_SCHEMA)
+                self._fold_again(connection, adopt_damage)
+            elif adopt_damage:
+                self._fold_again(connection, adopt_damage)
+
+    def _declare(self, setup: Setup, at: float) -> None:
+        def attempt() -> None:
+            with self._link.transaction(alone=True) as connection:
+                self._go_by(self._declared(connection.execute(self._anew)))
+                if setup == self.setup:
+                    return  # another worker has declared the same, and folded by it
+                connection.execute(ADD_SEAL, (self._shard, *self._insert(connection, [Declared(setup, at)])[1]))
+                self._go_by(self._declared(connection.execute(self._anew)))
                 self._fold_again(connection)
-        return self.setup
+
+        self._link.retry(attempt)
+
+    def _still(self, rows: Sequence[Any]) -> None:
+        """Raise `StoreError` where another worker has declared objectives anew: what this one adds is not theirs."""
+        if sum(row[1] == DECLARED for row in rows) != self._times_declared:
+            raise StoreError(ANEW)
 
     # Writing
 
@@ -278,56 +440,85 @@ class PostgresStore(SqlStore):
     def _append_in(self, connection: Any, events: list[Event], changes: bool) -> list[Receipt]:
         if wanted := self._arms.unsure(events):
             self._arms.learn(connection.execute(f"{ARMS} WHERE arm = ANY(%s)", (wanted,)))
-        ledger = Ledger(self._scales, self._expires_after, self._arms.states, self._features)
+        self._ages.look()
+        ledger = Ledger(
+            self._scales,
+            self._ages,
+            self._arms.states,
+            self._features,
+            Changed(),
+            user_features=self._user_features,
+        )
         ids, keys = named(events)
         if ids:
-            ledger.fill(decoded(connection.execute(self._find, (ids, keys), binary=True)))
+            found = connection.execute(self._find, (ids, keys), binary=True).fetchall()
+            self._still(found)
+            ledger.fill(self._decoded(found))
+            begun = [entry for entry in ledger.entries.values() if entry.parts]
+            if begun:  # what completes a feedback has to know what has changed since that was begun
+                users = [entry.decision.user for entry in begun]
+                oldest = min(number for entry in begun for number, _ in entry.parts)
+                ledger.changes = Changed(self._decoded(connection.execute(self._changes, (users, oldest), binary=True)))
         receipts, records = ledger.judge(events, -1, -1)  # below 0: places among those to be inserted
         if records:
-            sequences = self._insert(connection, records)
+            sequences, seal = self._insert(connection, records)
             for receipt in receipts:
                 if receipt.sequence < 0:
                     receipt.sequence = sequences[-1 - receipt.sequence]
             fold = Fold(self.setup)
+            known = [str(record.user) for record in records if isinstance(record, UserKnown)]
+            if known:
+                kept = connection.execute(KNOWN, (known,)).fetchall()
+                fold.known.update((user, json.loads(features)) for user, features in kept)
             for record in records:
                 fold.apply(record)
+            self._newest = max(self._newest, fold.newest)
             self._set_arms(connection, ledger.changed)
-            self._set_features(connection, fold.features)
-            self._add(connection, fold)
+            self._set_features(connection, fold)
+            self._add(connection, fold, seal)
             self._arms.committing(fold, ledger.changed)
         return receipts
 
-    def _insert(self, connection: Any, events: Sequence[Event]) -> list[int]:
-        """Insert events and return their sequence numbers; raise an error if one of them was there."""
+    def _insert(self, connection: Any, events: Sequence[Event]) -> tuple[list[int], tuple[int, int]]:
+        """Insert events, and return their sequence numbers and what they add to the worker's seal.
+
+        Raises an error if one of them was there.
+        """
         rows = [encode(event) for event in events]
+        sums = [sum_of(row) for row in rows]
         # One order for all workers, so that two that insert the same events do not wait for each other.
         order = sorted(range(len(rows)), key=lambda p: (rows[p].kind, rows[p].key or "", rows[p].decision or ""))
-        returned = connection.execute(INSERT, _columns(rows[place] for place in order)).fetchall()
+        returned = connection.execute(INSERT, _columns((*rows[place], sums[place]) for place in order)).fetchall()
         if len(returned) < len(rows):
             raise LostError
         sequences = [0] * len(rows)
         for place, row in zip(order, returned, strict=True):
             sequences[place] = row[0]
-        return sequences
+        return sequences, (len(rows), sum(map(mul, sequences, sums)))
 
     def _set_arms(self, connection: Any, states: Mapping[str, ArmState]) -> None:
         if states:
             rows = ((arm, state.name, state.active, to_json(dict(state.features))) for arm, state in states.items())
             connection.execute(SET_ARMS, _columns(rows))
 
-    def _set_features(self, connection: Any, declared: Mapping[str, Feature]) -> None:
-        """Keep features that were declared; other workers know of them when they start."""
-        if declared:
-            connection.execute(SET_FEATURES, _columns((one.name, one.kind) for one in declared.values()))
-            self._features = {**self._features, **declared}
+    def _set_features(self, connection: Any, fold: Fold) -> None:
+        """Keep features that were declared, of which other workers know when they start, and what users have."""
+        for table, declared in zip(DECLARED_IN, (fold.features, fold.user_features), strict=True):
+            if declared:
+                rows = ((one.name, one.kind) for one in declared.values())
+                connection.execute(SET_FEATURES.format(table), _columns(rows))
+        self._features = {**self._features, **fold.features}
+        self._user_features = {**self._user_features, **fold.user_features}
+        for page in pages(sorted(fold.known.items()), self._page):
+            connection.execute(SET_KNOWN, _columns((user, to_json(features)) for user, features in page))
 
-    def _add(self, connection: Any, fold: Fold) -> None:
-        """Add a fold to the sums: users, then arms, then counts, each in order."""
+    def _add(self, connection: Any, fold: Fold, seal: tuple[int, int] = (0, 0)) -> None:
+        """Add a fold to the sums: users, then arms, then counts and the seal, each in order."""
         users = sorted((name, row) for row, name in enumerate(fold.user_names))
         for page in pages(users, self._page):
             stated = [fold.stated_rows[row] for _, row in page]
             connection.execute(
-                ADD_USERS,
+                self._add_users,
                 (
                     [name for name, _ in page],
                     [_literal(fold.user_sums.row(row)) for _, row in page],
@@ -339,36 +530,65 @@ class PostgresStore(SqlStore):
         arms = sorted(arm for arm, row in fold.arm_rows.items() if fold.block[row].any())
         if arms:
             literals = [_literal(fold.block[fold.arm_rows[arm]]) for arm in arms]
-            connection.execute(ADD_ARMS, (self._shard, arms, literals))
-        if fold.decisions or fold.feedbacks:
-            connection.execute(ADD_COUNTS, (self._shard, fold.decisions, fold.feedbacks))
+            connection.execute(self._add_arms, (self._shard, arms, literals))
+        if fold.decisions or fold.feedbacks or any(seal):
+            connection.execute(ADD_COUNTS, (self._shard, *seal, self._shard, fold.decisions, fold.feedbacks))
 
     def _add_pairs(self, connection: Any, fold: Fold, users: Sequence[tuple[str, int]]) -> None:
-        arms, found = tuple(fold.arm_rows), fold.pairs.of([row for _, row in users])
+        # What a part takes back and what it adds may be as many rounds, and still something to add.
+        arms, found = tuple(fold.arm_rows), fold.pairs.of([row for _, row in users], -math.inf)
         names = np.repeat(np.arange(len(users)), np.diff(found.starts)).tolist()
         rows = [
             (users[place][0], arms[arm], _literal(sums))
             for place, arm, sums in zip(names, found.arms.tolist(), found.rows, strict=True)
         ]
         if rows:
-            connection.execute(ADD_PAIRS, _columns(sorted(rows)))
+            connection.execute(self._add_pairs_of, _columns(sorted(rows)))
 
     def _erase(self, event: UserErased) -> Receipt:
-        with self._link.transaction(alone=True) as connection:
-            if not self._redact(connection.execute, event.user):
-                return nobody(event)
-            for table in (USER_SUMS, PAIR_SUMS):
-                connection.execute(f"DELETE FROM {table} WHERE user_id = %s", (event.user,))
-            return Receipt(Outcome.RECORDED, self._insert(connection, [UserErased(None, event.at)])[0])
+        """Take a user out of the journal, some decisions at a time: in between others are served."""
+        found = False
+        while True:
+            with self._link.transaction(alone=True) as connection:
+                some = f"{self._ask.made} ORDER BY sequence LIMIT %s"
+                rows = connection.execute(
+                    f"{self._ask.columns} WHERE decision IN ({some})", (event.user, ERASED_AT_A_TIME)
+                ).fetchall()
+                redactions = [(row, redacted(self._event(row))) for row in rows]  # type: ignore[arg-type]
+                self._rewrite(connection, [(row, encode(new)) for row, new in redactions])
+                if sum(isinstance(new, DecisionMade) for _, new in redactions) == ERASED_AT_A_TIME:
+                    found = True
+                    continue
+                # One who gave feedback has sums until the last step, whoever was at it before.
+                for table in ("pamo_known", PAIR_SUMS, USER_SUMS):
+                    gone = connection.execute(f"DELETE FROM {table} WHERE user_id = %s", (event.user,)).rowcount
+                if not (found or rows or gone):
+                    return nobody(event)
+                sequences, seal = self._insert(connection, [UserErased(None, event.at)])
+                connection.execute(ADD_SEAL, (self._shard, *seal))
+                return Receipt(Outcome.RECORDED, sequences[0])
+
+    def _rewrite(self, connection: Any, changed: Sequence[tuple[Sequence[Any], Row]]) -> None:
+        """Put other events in the place of rows, and their checksums into the worker's seal."""
+        rows, events, places = [], 0, 0
+        for (sequence, *_, before), new in changed:
+            own = sum_of(new)
+            rows.append((sequence, new.user, new.key, new.body, own))
+            events += before is None
+            places += sequence * (own - (before or 0))
+        if rows:
+            connection.execute(REWRITE, _columns(rows))
+            connection.execute(ADD_SEAL, (self._shard, events, places))
 
     def _change(self, event: TasteChanged | ArmChanged) -> Receipt:
         """Put what is kept in the place of what was learned, while no worker adds to it."""
         with self._link.transaction(alone=True) as connection:
             known = connection.execute(f"{ARMS} WHERE arm = ANY(%s)", ([getattr(event, "arm", "")],))
-            ledger = Ledger(self._scales, self._expires_after, {row[0]: ArmState(row[1], row[2]) for row in known}, {})
+            states = {row[0]: ArmState(row[1], row[2]) for row in known}
+            ledger = Ledger(self._scales, self._ages, states, {}, Changed())
             fold = Fold(self.setup)
             if isinstance(event, TasteChanged):
-                ledger.fill(decoded(connection.execute(self._find, ([event.decision], []), binary=True)))
+                ledger.fill(self._decoded(connection.execute(self._find, ([event.decision], []), binary=True)))
                 of, whose = (USER_SUMS, PAIR_SUMS), ("user_id", event.user)
                 for sums, stated in connection.execute(
                     f"SELECT sums, stated FROM {USER_SUMS} WHERE user_id = %s", (event.user,)
@@ -377,15 +597,17 @@ class PostgresStore(SqlStore):
             else:
                 of, whose = (ARM_SUMS, PAIR_SUMS), ("arm", event.arm)
                 rows = connection.execute(f"SELECT sums FROM {ARM_SUMS} WHERE arm = %s", (event.arm,)).fetchall()
-                sums = np.sum([np.array(row[0]) for row in rows], axis=0, keepdims=True) if rows else fold.block[:1]
+                sums = fold.block[:1].copy()
+                for (row,) in rows:
+                    self._arms.add(sums[0], np.array(row))
                 fold.restore_arms([(event.arm, event.arm, True)], sums)
             (receipt,), records = ledger.judge([event], 1)
             if records:
-                receipt.sequence = self._insert(connection, records)[0]
+                (receipt.sequence,), seal = self._insert(connection, records)
                 fold.apply(event)
                 for table in of:
                     connection.execute(f"DELETE FROM {table} WHERE {whose[0]} = %s", (whose[1],))
-                self._add(connection, fold)
+                self._add(connection, fold, seal)
         self._arms.forget()
         return receipt
 
@@ -395,13 +617,18 @@ class PostgresStore(SqlStore):
             with self._link.transaction(alone=True) as connection:
                 if connection.execute("SELECT count(*) FROM pamo_events").fetchone()[0] > 1:
                     raise InputError(NOT_EMPTY)
-                connection.execute("TRUNCATE pamo_events RESTART IDENTITY")
+                connection.execute("TRUNCATE pamo_events, pamo_seals RESTART IDENTITY")
                 for page in pages(events, self._page):
-                    connection.execute(LOAD, _columns((sequence, *encode(event)) for sequence, event in page))
+                    rows = [(sequence, row := encode(event), sum_of(row)) for sequence, event in page]
+                    connection.execute(LOAD, _columns((sequence, *row, own) for sequence, row, own in rows))
+                    places = sum(sequence * own for sequence, _, own in rows)
+                    connection.execute(ADD_SEAL, (self._shard, len(rows), places))
                     count += len(page)
                 connection.execute(
                     "SELECT setval(pg_get_serial_sequence('pamo_events', 'sequence'), max(sequence)) FROM pamo_events"
                 )
+                self.began = self._first(connection.execute(self._ask.first).fetchone(), self._link.name)
+                self._go_by(self._declared(connection.execute(self._anew)))
                 self._fold_again(connection)
             return count
 
@@ -409,21 +636,86 @@ class PostgresStore(SqlStore):
         self._arms.forget()
         return count
 
-    def _fold_again(self, connection: Any) -> None:
-        fold = self._replay(Fold(self.setup), connection.execute)
+    def _fold_again(self, connection: Any, adopt_damage: bool = False) -> None:
+        if adopt_damage:
+            self._adopt(connection)
+        fold = self._replay(connection.execute)
+        if self.setup.half_life is not None:
+            connection.execute(AGED)
+            connection.execute(ADD_AGED)
         connection.execute(FORGET)
         self._set_arms(connection, fold.arm_states)
-        self._set_features(connection, fold.features)
+        self._set_features(connection, fold)
         self._add(connection, fold)
 
+    def _replay(self, execute: Callable[..., Iterable[Any]]) -> Fold:
+        """Return the fold of the journal, each event of which is checked."""
+        fold, sealed = Fold(self.setup), self._seals(execute)
+        folding = Folding(fold)
+        while rows := list(execute(self._ask.page, (fold.sequence, self._page))):
+            for wrong in filter(None, map(sealed, rows)):
+                raise self._is_damaged(wrong)
+            folding.add(rows)
+        if wrong := sealed.missing():
+            raise self._is_damaged(wrong)
+        return fold
+
+    def _adopt(self, connection: Any) -> None:
+        """Write all checksums anew, and drop events that cannot be read or folded."""
+        log, fold = logging.getLogger(__name__), Fold(self.setup)
+        while rows := connection.execute(self._ask.page, (fold.sequence, self._page)).fetchall():
+            changed = []
+            for row in rows:
+                try:
+                    fold.apply(super()._event(row))
+                except Exception as error:
+                    log.warning("%s: event %d cannot be read, and is dropped: %s", self._link.name, row[0], error)
+                    connection.execute("DELETE FROM pamo_events WHERE sequence = %s", (row[0],))
+                    continue
+                if wrong := wrong_with(row):
+                    log.warning("%s: %s, and is adopted as it is", self._link.name, wrong)
+                if wrong or row[6] is None:
+                    changed.append((row, Row(*row[1:6])))
+            fold.sequence = rows[-1][0]
+            self._rewrite(connection, changed)
+        connection.execute("TRUNCATE pamo_seals")
+        connection.execute(SEAL_ANEW, (self._shard,))
+
     # Reading
+
+    def _is_damaged(self, wrong: str) -> DamagedError:
+        return DamagedError(f"the journal at {self._link.name} is damaged, {wrong}: {ADVICE}")
+
+    def _event(self, row: Sequence[Any]) -> Event:
+        if wrong := wrong_with(row):
+            raise self._is_damaged(wrong)
+        return super()._event(row)
+
+    def _decoded(self, rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Event]]:
+        for row in rows:
+            yield row[0], self._event(row)
+
+    def _seals(self, execute: Callable[..., Iterable[Any]], *, whole: bool = True) -> Sealed:
+        return Sealed(execute, whole=whole)
+
+    def _wrong(self, after: int) -> Callable[[Sequence[Any]], str]:
+        return self._seals(self._rows, whole=not after)
+
+    def _missing(self, wrong: Callable[[Sequence[Any]], str]) -> str:
+        return wrong.missing() if isinstance(wrong, Sealed) else ""
+
+    def unsealed(self) -> int:
+        """Return how many events were recorded before there were checksums."""
+        return int(self._rows(UNSEALED)[0][0])
 
     def _rows(self, statement: str, bindings: Sequence[Any] = ()) -> list[Any]:
         return self._link.rows(statement, bindings)
 
     def arms(self) -> Arms:
         """Return the arms and their sums, which are at most `refresh` seconds old; those of this worker are in."""
-        return self._arms.table(self._rows)
+        table = self._arms.table(self._rows)
+        self._newest = max(self._newest, self._arms.newest)
+        return table
 
     def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
         """Return users' sums as rows, as the database holds them now."""
@@ -434,14 +726,46 @@ class PostgresStore(SqlStore):
         found = {user: (sums, stated) for user, sums, stated in self._rows(statement, (list(ids),))}
         for place, user in enumerate(ids):
             if user in found:
-                rows[place], stated = found[user]
-                if stated is not None:
-                    stated_rows[place] = stated
+                sums, stated = found[user]
+                if self._forgets:
+                    self._read_aged(rows[place], stated_rows[place], *map(np.array, (sums, stated or ())))
+                else:
+                    rows[place] = sums
+                    if stated is not None:
+                        stated_rows[place] = stated
         return rows, stated_rows
+
+    @property
+    def _forgets(self) -> HalfLife | None:
+        """The half-life of what is known of users."""
+        return None if self.setup.half_life is None else self.setup.half_life.users
+
+    def _now(self, newest: float) -> float:
+        """Return now for a user whose newest round was then, in half-lives; a worker knows what it has seen itself."""
+        assert self._forgets is not None
+        if self._forgets.unit == DAYS and not self._newest:
+            last = self._rows(f"SELECT coalesce(max(sums[cardinality(sums)]), 0) FROM {USER_SUMS}")[0][0]
+            self._newest = last * self._forgets.count * 86_400.0
+        return max(newest, self._forgets.age(self._newest, 0.0))
+
+    def _read_aged(self, row: Floats, stated_row: Floats, sums: Floats, stated: Floats) -> None:
+        now = self._now(float(sums[-1]))
+        read_aged(row, sums, now, 1)
+        if len(stated):
+            read_aged(stated_row, stated, now, 0)
+
+    def clock(self, user: str | None, arms: Sequence[str]) -> tuple[int, ...]:
+        """Return the rounds of a user, and the pulls of arms, since half-lives in rounds were declared."""
+        own = 0.0
+        if self._forgets is not None:
+            statement = f"SELECT sums[cardinality(sums)] FROM {USER_SUMS} WHERE user_id = %s"
+            own = sum(row[0] for row in self._rows(statement, (user,))) * self._forgets.count
+        return (round(own), *self._arms.clock(arms))
 
     def user_pairs(self, ids: Sequence[str]) -> Pairs:
         """Return the sums of users' pairs, as the database holds them now."""
-        statement = f"SELECT user_id, arm, sums FROM {PAIR_SUMS} WHERE user_id = ANY(%s) AND sums[1] <> 0 ORDER BY arm"
+        those = f"WHERE user_id = ANY(%s) AND sums[1] > {NONE_LEFT}"
+        statement = f"SELECT user_id, arm, sums FROM {PAIR_SUMS} {those} ORDER BY arm"
         rows, found = self.arms().rows, dict[str, list[tuple[int, list[float]]]]()
         for user, arm, sums in self._rows(statement, (list(ids),)):
             if arm in rows:  # one that was added a moment ago comes with the next reading of the arms
@@ -451,8 +775,20 @@ class PostgresStore(SqlStore):
         if lines:
             np.cumsum([len(found.get(user, ())) for user in ids], out=pairs.starts[1:])
             arms, own = zip(*lines, strict=True)
-            pairs = Pairs(pairs.starts, np.array(arms), np.array(own))
+            worth = np.array(own)
+            if self._forgets is not None:
+                newest = np.repeat(self._newest_of(ids), np.diff(pairs.starts))
+                kept, worth = worth, np.empty((len(own), pairs.rows.shape[1]))
+                for place, now in enumerate(newest.tolist()):
+                    read_aged(worth[place], kept[place], now, 0)
+            pairs = Pairs(pairs.starts, np.array(arms), worth)
         return pairs
+
+    def _newest_of(self, ids: Sequence[str]) -> list[float]:
+        """Return now for these users, in half-lives."""
+        statement = f"SELECT user_id, sums[cardinality(sums)] FROM {USER_SUMS} WHERE user_id = ANY(%s)"
+        found = dict(self._rows(statement, (list(ids),)))
+        return [self._now(found.get(user, 0.0)) for user in ids]
 
     def user_ids(self) -> Iterator[str]:
         """Yield the users who gave feedback."""
@@ -479,7 +815,7 @@ class PostgresStore(SqlStore):
     def _trouble(self) -> str | None:
         """Ask the database for a sign of life."""
         try:
-            self._link.rows("SELECT 1", patience=0.0)
+            self._still(self._link.rows(self._anew, patience=0.0))
         except StoreError as error:
             return str(error)
         return None
@@ -509,11 +845,16 @@ class PostgresReader(SqlReader, PostgresStore):
         with self._closing_if_it_fails():
             if not _has(self._rows, "pamo_events"):
                 raise InputError(f"there is no store at {shown(url)}: give the address of one that was begun")
+            self._sealed = _has(self._rows, "pamo_seals")
+            if not self._sealed:
+                self._ask = Questions("pamo_events", "user_id", "%s", more=", NULL")  # type: ignore[misc]
+                self._anew = f"{self._ask.columns} WHERE kind = '{DECLARED}'"
             first = self._rows(self._ask.first)
-            self.setup = self._agreed(first[0] if first else None, None, shown(url))
-            self._arms = self._arm_cache(math.inf)
-            if _has(self._rows, "pamo_features"):
-                self._features = {name: Feature(name, kind) for name, kind in self._rows(FEATURES)}
+            self.began, self._refresh = self._first(first[0] if first else None, shown(url)), math.inf
+            self._go_by(self._declared(self._rows(self._anew)))
+            self._features, self._user_features = (
+                _declared_in(self._rows, table) if _has(self._rows, table) else {} for table in DECLARED_IN
+            )
 
     @classmethod
     def of(cls, address: str, *, alone: bool) -> Reader:
@@ -537,6 +878,13 @@ class PostgresReader(SqlReader, PostgresStore):
         """Return nothing: PostgreSQL looks after its own files."""
         return []
 
+    def _seals(self, execute: Callable[..., Iterable[Any]], *, whole: bool = True) -> Sealed:
+        return super()._seals(execute, whole=whole and self._sealed)
+
+    def unsealed(self) -> int:
+        """Return how many events were recorded before there were checksums."""
+        return super().unsealed() if self._sealed else sum(self.kinds().values())
+
 
 class FoldingReader(FoldedStore, PostgresReader):
     """The same of a database whose sums are of another layout, since nobody has opened it to write: it folds."""
@@ -544,12 +892,21 @@ class FoldingReader(FoldedStore, PostgresReader):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         with self._closing_if_it_fails():
-            self._fold = self._replay(Fold(self.setup), self._rows)
+            self._fold = self._replay(self._rows)
 
 
 def _has(ask: Callable[..., Iterable[Any]], table: str) -> bool:
     """Tell whether the database has a table of that name."""
     return next(iter(ask("SELECT to_regclass(%s) IS NOT NULL", (table,))))[0] is True
+
+
+def _declared_in(ask: Callable[..., Iterable[Any]], table: str) -> dict[str, Feature]:
+    return {name: Feature(name, kind) for name, kind in ask(FEATURES.format(table))}
+
+
+def _aged(statement: str) -> str:
+    """Return a statement that adds rows which have ages."""
+    return statement.replace("pamo_add(", "pamo_add_aged(0, ")
 
 
 def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from pamo.rows import arm_width
+from pamo.contract.forgetting import DAYS
+from pamo.rows import arm_width, grow_together, read_aged
 from pamo.statistics import ArmStatistics
-from pamo.store.base import ArmAdded, ArmRetired, Arms, ArmState, DecisionMade, Event, new_version
-from pamo.store.fold import Fold
+from pamo.store.base import ArmAdded, ArmRetired, Arms, ArmState, DecisionMade, Event, Setup, new_version
+from pamo.store.fold import STEP, Fold
 
 
 @functools.lru_cache(1 << 16)
@@ -36,8 +37,10 @@ class ArmCache:
     arms, sums: the statements that read the arms' states and their sums.
     """
 
-    def __init__(self, objectives: int, refresh: float, *, arms: str, sums: str) -> None:
-        self._objectives = objectives
+    def __init__(self, setup: Setup, refresh: float, *, arms: str, sums: str) -> None:
+        self._width = arm_width(len(setup.objectives))
+        self._life = None if setup.half_life is None else setup.half_life.arms
+        self._kept = np.zeros((0, self._width + 1))  # where arms are forgotten, their rows with their ages
         self._refresh = refresh
         self._statements = arms, sums
         self._lock = threading.RLock()
@@ -58,6 +61,35 @@ class ArmCache:
                 self._set(*map(rows, self._statements))
             assert self._table is not None
             return self._table
+
+    def add(self, row: Any, other: Any) -> None:
+        """Add a row of sums to another, as the database keeps them."""
+        if self._life is None:
+            row += other
+        else:
+            grow_together(row, other, 0)
+
+    @property
+    def newest(self) -> float:
+        """When the newest round of an arm was, where arms are forgotten by the day."""
+        if self._life is None or self._life.unit != DAYS or not len(self._kept):
+            return 0.0
+        return float(self._kept[:, -1].max()) * self._life.count * 86_400.0
+
+    def clock(self, arms: Sequence[str]) -> tuple[int, ...]:
+        """Return the pulls of arms since a half-life in rounds was declared."""
+        if self._life is None or self._table is None:
+            return (0,) * len(arms)
+        count, rows = self._life.count, self._table.rows
+        return tuple(round(float(self._kept[rows[arm], -1]) * count) if arm in rows else 0 for arm in arms)
+
+    def _worth(self) -> ArmStatistics:
+        """Return what the arms' rows are worth now."""
+        assert self._life is not None
+        worth, now = np.empty((len(self._kept), self._width)), self._life.age(self.newest, 0.0) // STEP * STEP
+        for place, row in enumerate(self._kept):
+            read_aged(worth[place], row, now, 0)
+        return ArmStatistics(rows=worth)
 
     def forget(self) -> None:
         """Have the arms read anew next time."""
@@ -99,15 +131,20 @@ class ArmCache:
         self._learn(changed.items())
         if self._table is None or self._read_at == -math.inf:
             return  # what will be read holds it
-        block, rows = self._table.statistics.rows.copy(), self._table.rows
+        block, rows = (self._table.statistics.rows if self._life is None else self._kept).copy(), self._table.rows
         for arm, row in fold.arm_rows.items():
             if arm in rows:
-                block[rows[arm]] += fold.block[row]
-        self._table = replace(self._table, statistics=ArmStatistics(rows=block))
+                self.add(block[rows[arm]], fold.block[row])
+        if self._life is not None:
+            self._kept = block
+        self._table = replace(
+            self._table, statistics=ArmStatistics(rows=block) if self._life is None else self._worth()
+        )
 
     def _set(self, arms: list[Any], sums: list[Any]) -> None:
         states = {arm: _state(name, active, features) for arm, name, active, features in arms}
-        statistics = ArmStatistics(rows=np.zeros((len(states), arm_width(self._objectives))))
+        statistics = ArmStatistics(rows=np.zeros((len(states), self._width)))
+        kept = statistics.rows if self._life is None else np.zeros((len(states), self._width + 1))
         if self._table is None or self._learned or states != self.states:
             names, active, features = zip(*states.values(), strict=True) if states else ((), (), ())
             rows = {arm: row for row, arm in enumerate(states)}
@@ -116,6 +153,9 @@ class ArmCache:
             table = replace(self._table, statistics=statistics)
         for arm, numbers in sums:
             if arm in table.rows:  # one that was added between the two readings comes with the next
-                statistics.rows[table.rows[arm]] += numbers
+                self.add(kept[table.rows[arm]], np.array(numbers))
+        if self._life is not None:
+            self._kept = kept
+            table = replace(table, statistics=self._worth())
         self._table, self.states, self._learned = table, states, False
         self._read_at = time.monotonic()

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pamo.contract.codes import Code
 from pamo.contract.events import (
+    ARMS,
     FORMAT,
+    USERS,
     ArmAdded,
     ArmChanged,
     ArmRetired,
@@ -26,19 +28,24 @@ from pamo.contract.events import (
     Setup,
     TasteChanged,
     UserErased,
+    UserKnown,
     refused,
     same_request,
     scores_of,
     together,
     with_scores,
 )
-from pamo.contract.features import Feature, checked_features, features, written
+from pamo.contract.features import MOST_FEATURES, Feature, checked_features, features, written
 from pamo.contract.limits import LARGEST, check_preference, check_score, check_text, is_number
 from pamo.contract.requests import given_scores
 from pamo.errors import InputError
 
 if TYPE_CHECKING:
+    from pamo.store.ages import Ages
     from pamo.store.base import ArmState
+
+MOST_PARTS = 1000
+"""Feedbacks that one decision takes: with each that comes all before it are read."""
 
 NOT_EMPTY = "expected an empty store to load a journal into, got one with events: open a new one"
 
@@ -53,12 +60,14 @@ class Entry:
     """The parts of its feedback with their places in the journal, in order."""
     changed: int = 0
     """The number of the event by which the user's taste has changed with this decision."""
+    known: int = 0
+    """The number of the event with the features that came with it."""
 
     def whole(self, arm: str) -> FeedbackGiven:
         """Return what all parts say of an arm that has one; a preference is the decision's, whoever it came with."""
         if len(self.parts) == 1:
             return self.parts[0][1]
-        told = together(part for _, part in self.parts)[arm]
+        told = together(part for _, part in self.parts if part.arm == arm)[arm]
         stated = self.stated()
         return told if told.preference == stated else replace(told, preference=stated)
 
@@ -87,9 +96,9 @@ def check_setup(setup: Setup) -> None:
 
 
 class Checker:
-    """Checks events against the objectives, and the features that are declared by now."""
+    """Checks events against the objectives, and the features that are declared by now, by whose they are."""
 
-    def __init__(self, setup: Setup, features: Callable[[], Mapping[str, Feature]]) -> None:
+    def __init__(self, setup: Setup, features: Callable[[str], Mapping[str, Feature]]) -> None:
         self._setup = setup
         self._features = features
         self._objectives = {objective.name: objective for objective in setup.objectives}
@@ -103,33 +112,37 @@ class Checker:
             return self._check_decision(event)
         if isinstance(event, Setup):
             if event != self._setup:
-                raise InputError(
-                    "the objectives of a journal are declared once, in its first event: start another store"
-                )
+                raise InputError("the objectives of a journal are declared anew by `Store.declare`, or not at all")
             return event
         if isinstance(event, FeaturesDeclared):
             return self._check_declared(event)
-        if not isinstance(event, ArmAdded | ArmRetired | UserErased | TasteChanged | ArmChanged):
+        if not isinstance(event, ArmAdded | ArmRetired | UserErased | UserKnown | TasteChanged | ArmChanged):
             raise InputError(f"expected an event of the journal, got {event!r}")
         _check_time(event.at)
         if isinstance(event, TasteChanged):
             return self._check_taste(event)
         if isinstance(event, ArmChanged):
             return self._check_changed(event)
-        if isinstance(event, UserErased):
+        if isinstance(event, UserKnown):
+            check_text(event.decision, "a decision's id", "decision")
+            check_text(event.user, "a user", "user")
+            event = replace(event, features=checked_features(event.features, self._features(USERS)))
+        elif isinstance(event, UserErased):
             check_text(event.user, "a user", "user")
         else:
             check_text(event.arm, "an arm", "arm")
         if isinstance(event, ArmAdded):
             check_text(event.name, "an arm's name", "name")
             if event.features is not None:
-                known = checked_features(event.features, self._features())
+                known = checked_features(event.features, self._features(ARMS))
                 event = replace(event, features=known or None)
         return event if type(event.at) is float else replace(event, at=float(event.at))
 
     def _check_declared(self, event: FeaturesDeclared) -> FeaturesDeclared:
         _check_time(event.at)
-        known = self._features()
+        if event.of not in (ARMS, USERS):
+            raise InputError(f"expected features of arms or of users, got {event.of!r:.80}", "of")
+        known = self._features(event.of)
         for one in features(event.features):
             if known.get(one.name, one) != one:
                 raise InputError(
@@ -137,6 +150,8 @@ class Checker:
                     f"{written(one)!r}: give it another name",
                     "features",
                 )
+        if len(known.keys() | {one.name for one in event.features}) > MOST_FEATURES:
+            raise InputError(f"expected at most {MOST_FEATURES} features in all: arms are compared by each", "features")
         return replace(event, features=tuple(event.features), at=float(event.at))
 
     def _check_decision(self, event: DecisionMade) -> DecisionMade:
@@ -237,7 +252,7 @@ def judge_decision(
     if same_id is not None:
         first = same_id.decision
         # An explanation comes back from a journal otherwise than it went in: infinities and tuples are not JSON's.
-        if replace(first, at=event.at, explanation=event.explanation) == event:
+        if replace(first, at=event.at, explanation=event.explanation, since=event.since) == event:
             return Receipt(Outcome.DUPLICATE, same_id.sequence, decision=first)
         return refused(Code.DECISION_CONFLICT, f"another decision was recorded as {event.id}, and it stays as it was")
     if same_key is not None:
@@ -253,7 +268,17 @@ def judge_decision(
     return None
 
 
-def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: float) -> Receipt | FeedbackGiven:
+class Changes(Protocol):
+    """Knows when tastes and arms were last found to have changed, by the numbers of those events; 0 is never."""
+
+    def taste_changed(self, user: str) -> tuple[int, int]:
+        """Return the number of the event for a user, and that of the first decision that counts to the new taste."""
+
+    def arm_changed(self, arm: str) -> int:
+        """Return the number of the event for an arm."""
+
+
+def judge_feedback(event: FeedbackGiven, entry: Entry | None, ages: Ages, changes: Changes) -> Receipt | FeedbackGiven:
     """Say what becomes of a feedback, given its decision: its receipt, or the event as it is to be recorded."""
     if entry is None:
         return refused(
@@ -292,10 +317,15 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: flo
             preference = None
     if mine and not rewards and overall is None and preference is None:
         return Receipt(Outcome.DUPLICATE, mine[-1])
-    if event.at > decision.at + expires_after:
+    if len(entry.parts) >= MOST_PARTS:
+        return refused(
+            Code.FEEDBACK_CONFLICT,
+            f"decision {event.decision} has {MOST_PARTS} feedbacks, and takes no more: give several scores at a time",
+        )
+    if ages.expired(decision, event.at):
         return refused(
             Code.EXPIRED_DECISION,
-            f"decision {event.decision} took feedback for {expires_after:g} s only: nothing was learned",
+            f"decision {event.decision} took feedback for {ages.expires_after:g} s only: nothing was learned",
         )
     return FeedbackGiven(
         event.decision,
@@ -307,7 +337,29 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, expires_after: flo
         decision.user,
         before,
         len(entry.parts) + 1,
+        *(_changed_since(entry, arm, changes) if mine else (False, False)),
+        _age(event, entry, arm) if mine or decision.rounds is not None else None,
     )
+
+
+def _age(event: FeedbackGiven, entry: Entry, arm: str) -> tuple[float, int, int]:
+    """Return how old a feedback's round is: when its first part came, and the rounds of its decision."""
+    at = next((part.at for _, part in entry.parts if part.arm == arm), event.at)
+    rounds = entry.decision.rounds
+    return (at, 0, 0) if rounds is None else (at, rounds[0], rounds[1 + entry.decision.arms.index(arm)])
+
+
+def _changed_since(entry: Entry, arm: str, changes: Changes) -> tuple[bool, bool]:
+    """Tell whether the user's taste, and whether an arm, has changed since the last part of the feedback to the arm."""
+    number, last = next((number, part) for number, part in reversed(entry.parts) if part.arm == arm)
+    if number < 0:  # it is of the same batch, and stands after whatever has changed
+        return last.user_changed, last.arm_changed
+    user, user_changed = entry.decision.user, last.user_changed
+    if user is not None and not user_changed:
+        changed, first = changes.taste_changed(user)
+        # What is kept of the rounds since then is what was said of the arm that was rated first.
+        user_changed = number < changed and not (0 < first <= entry.sequence and entry.parts[0][1].arm == arm)
+    return user_changed, last.arm_changed or number < changes.arm_changed(arm)
 
 
 def _other(event: FeedbackGiven, what: str, how: str, known: object) -> Receipt:
@@ -326,14 +378,15 @@ def judge_arm(event: ArmAdded | ArmRetired, state: ArmState | None) -> Receipt |
     return Receipt(Outcome.DUPLICATE) if state is not None and state.after(event) == state else None
 
 
-def judge_change(event: TasteChanged, entry: Entry | None) -> Receipt | None:
-    """Say what becomes of a change of taste, given the decision that it begins with; None: it is to be recorded."""
+def judge_change(event: TasteChanged | UserKnown, entry: Entry | None) -> Receipt | None:
+    """Say what becomes of what is found, or known, of a user with a decision, given that; None: to be recorded."""
     if entry is None or entry.decision.user != event.user:
         return refused(Code.UNKNOWN_DECISION, f"there is no decision {event.decision} for {event.user!r}")
-    return Receipt(Outcome.DUPLICATE, entry.changed) if entry.changed else None
+    place = entry.changed if isinstance(event, TasteChanged) else entry.known
+    return Receipt(Outcome.DUPLICATE, place) if place else None
 
 
-OfUser = DecisionMade | FeedbackGiven | TasteChanged
+OfUser = DecisionMade | FeedbackGiven | TasteChanged | UserKnown
 """An event that names a user."""
 
 
@@ -341,8 +394,11 @@ def redacted(event: OfUser) -> OfUser:
     """Return the event without anything of its user but what the arms learned."""
     if isinstance(event, TasteChanged):
         return replace(event, user=None, kept=())
+    if isinstance(event, UserKnown):
+        return replace(event, user=None, features={})
     if isinstance(event, DecisionMade):
-        return replace(event, user=None, key=None, preference=None, explanation=None)
+        rounds = None if event.rounds is None else (0, *event.rounds[1:])
+        return replace(event, user=None, key=None, preference=None, explanation=None, rounds=rounds)
     return replace(event, user=None, preference=None)
 
 

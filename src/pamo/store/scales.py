@@ -37,14 +37,18 @@ class Scales:
         view, scales = self._view, self._scales
         view[:] = self._blank
         for name, value in event.rewards.items():
-            place, low, span, turned = scales[name]
+            try:
+                place, low, span, turned = scales[name]
+            except KeyError:  # an objective of before
+                continue
             share = (value - low) / span
             view[place] = 1.0 - share if turned else share
         if event.overall is not None:
             view[len(self.names)] = self._overall.normalised(event.overall)
         if event.preference is not None:
             for name, value in event.preference.items():
-                view[self._weights[name]] = value
+                if name in self._weights:
+                    view[self._weights[name]] = value
         return self._values
 
     def normalised(self, scores: Floats) -> Floats:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import os
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,11 +23,12 @@ from zlib import crc32
 import numpy as np
 
 from pamo.rows import LAYOUT
-from pamo.store.base import Feature, Setup
+from pamo.store.base import Feature
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
+from pamo.store.setups import setup_of
 
-FORMAT = 5
+FORMAT = 7
 CHECKSUM = 4
 """Bytes of the checksum."""
 SLICE = 1 << 13
@@ -80,11 +83,16 @@ def _begin(kept: Snapshot, journal: str) -> tuple[Fold, dict[str, Any], Any, Any
         "erased": kept.erased,
         "decisions": fold.decisions,
         "feedbacks": fold.feedbacks,
+        "newest": fold.newest,
+        "declared": fold.declared if math.isfinite(fold.declared) else None,
+        "setup": asdict(fold.setup),
         "arms": [[arm, *state[:2], dict(state.features)] for arm, state in fold.arm_states.items()],
         "features": {one.name: one.kind for one in fold.features.values()},
+        "user_features": {one.name: one.kind for one in fold.user_features.values()},
     }
     arrays: dict[str, Any] = {
         "header": _packed(header),
+        "known": _packed(fold.known),
         "arms": fold.block[: len(fold.arm_rows)].copy(),
         "stated_users": renumbered[users],
         "stated": _chosen(fold, stated[users]),
@@ -93,6 +101,10 @@ def _begin(kept: Snapshot, journal: str) -> tuple[Fold, dict[str, Any], Any, Any
     pairs = fold.pairs.of(held.tolist())
     arrays["pair_users"] = np.repeat(renumbered[held], np.diff(pairs.starts))
     arrays["pair_arms"], arrays["pairs"] = pairs.arms, pairs.rows
+    changes = {row: one for row, one in fold.taste_changes.items() if alive[row]}
+    arrays["changed_users"] = renumbered[list(changes)] if changes else np.zeros(0, dtype=np.int64)
+    arrays["taste_changes"] = np.array(list(changes.values()), dtype=np.int64).reshape(-1, 2)
+    arrays["arm_changes"] = np.array(list(fold.arm_changes.items()), dtype=np.int64).reshape(-1, 2)
     fold.hold()
     return fold, arrays, alive, fold.user_names.starts()
 
@@ -153,13 +165,13 @@ def remove(path: Path) -> None:
             left.unlink(missing_ok=True)
 
 
-def load(path: Path, setup: Setup, journal: str) -> Snapshot | None:
+def load(path: Path, journal: str) -> Snapshot | None:
     """Return what a snapshot holds, or None where it cannot be used, whatever the reason."""
     try:
         with open(path, "rb") as file:
             _check(file)
             with np.load(file, allow_pickle=False) as arrays:
-                return _read(arrays, setup, journal)
+                return _read(arrays, journal)
     except FileNotFoundError:
         return None
     except Exception as error:  # of a file that may hold anything, anything may be wrong
@@ -175,8 +187,8 @@ def _beside(path: Path) -> Path:
     return path.with_name(path.name + ".new")
 
 
-def _packed(header: dict[str, Any]) -> Any:
-    return np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+def _packed(values: Any) -> Any:
+    return np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
 
 
 def _write(path: Path, arrays: Iterator[tuple[str, Any]]) -> None:
@@ -226,17 +238,21 @@ def _check(file: IO[bytes]) -> None:
     file.seek(0)
 
 
-def _read(file: Any, setup: Setup, journal: str) -> Snapshot | None:
+def _read(file: Any, journal: str) -> Snapshot | None:
     header = json.loads(bytes(file["header"]))
     if (header["format"], header["layout"], header["journal"]) != (FORMAT, LAYOUT, journal):
         raise ValueError("it is of another journal, format or layout")
-    fold = Fold(setup)
+    declared = header["declared"]
+    fold = Fold(setup_of(header["setup"]), math.inf if declared is None else declared)
     fold.sequence, fold.decisions, fold.feedbacks = header["sequence"], header["decisions"], header["feedbacks"]
+    fold.newest = header["newest"]
     arms = file["arms"]
     if arms.shape != (len(header["arms"]), fold.block.shape[1]):
         raise ValueError("its arms are not the journal's")
     fold.restore_arms(header["arms"], arms)
     fold.features.update((name, Feature(name, kind)) for name, kind in header["features"].items())
+    fold.user_features.update((name, Feature(name, kind)) for name, kind in header["user_features"].items())
+    fold.known = json.loads(bytes(file["known"]))
     fold.user_names = Names.of(bytes(file["user_names"]), file["user_name_lengths"])
     for name in sorted(name for name in file.files if name.startswith("users_")):
         fold.user_sums.extend(file[name])
@@ -245,6 +261,9 @@ def _read(file: Any, setup: Setup, journal: str) -> Snapshot | None:
     stated[file["stated_users"]] = np.arange(fold.stated_sums.count)
     fold.stated_rows.frombytes(stated.tobytes())
     fold.pairs.restore(fold.user_names.rows, file["pair_users"], file["pair_arms"], file["pairs"])
+    changed, changes = file["changed_users"].tolist(), file["taste_changes"].tolist()
+    fold.taste_changes.update((row, (number, first)) for row, (number, first) in zip(changed, changes, strict=True))
+    fold.arm_changes.update(file["arm_changes"].tolist())
     return Snapshot(fold, header["link"], header["erased"])
 
 
@@ -258,17 +277,23 @@ def _mended(file: Any, user: str, erased: int) -> Iterator[tuple[str, Any]]:
         array = file[name]
         if name == "header":
             array = _packed({**header, "erased": erased})
+        elif name == "known":
+            known = json.loads(bytes(array))
+            known.pop(user, None)
+            array = _packed(known)
         elif row < 0:
             pass
         elif name == "user_names":
             array = np.delete(array, slice(start, start + int(lengths[row])))
         elif name == "user_name_lengths":
             array = np.delete(array, row)
-        elif name in ("stated_users", "pair_users"):
+        elif name in ("stated_users", "pair_users", "changed_users"):
             array = array[array != row]
             array -= array > row
         elif name == "stated":
             array = array[file["stated_users"] != row]
+        elif name == "taste_changes":
+            array = array[file["changed_users"] != row]
         elif name in ("pair_arms", "pairs"):
             array = array[file["pair_users"] != row]
         elif name.startswith("users_"):

@@ -23,11 +23,9 @@ from pamo.store.base import (
     Store,
     TasteChanged,
 )
-from pamo.store.encoding import DECISION, FEEDBACK, PART, TASTE_CHANGED, decode, encode
-from pamo.store.fold import Fold
-from pamo.store.folding import Folding
-from pamo.store.rules import check_setup, redacted
-from pamo.store.setups import described
+from pamo.store.encoding import DECISION, FEEDBACK, PART, TASTE_CHANGED, decode
+from pamo.store.rules import Checker, check_setup
+from pamo.store.setups import described, plain_setup, same_objectives
 from pamo.store.writer import Writer
 
 NEWEST = 2**63 - 1
@@ -35,7 +33,7 @@ Item = TypeVar("Item")
 
 
 class Questions:
-    """The statements that read the journal, and the one that takes a user out of it.
+    """The statements that read the journal.
 
     table: of the events. user: the column with the user's id. mark: stands for a value. more: columns that are read as
     well. hidden: whether users and keys are found by numbers that stand for them, in columns `who` and `request`.
@@ -52,9 +50,6 @@ class Questions:
         self.last = f"{whole} ORDER BY sequence DESC LIMIT 1"
         self.newest = f"{whole} ORDER BY sequence DESC LIMIT {mark}"
         self.page = f"{whole} {after} ORDER BY sequence LIMIT {mark}"
-        # Of decisions only the number matters to the sums.
-        self.folded = f"{whole} {after} AND kind <> '{DECISION}' ORDER BY sequence LIMIT {mark}"
-        self.decisions = f"SELECT count(*) FROM {table} {after} AND kind = '{DECISION}'"
         self.kinds = f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind"
         self.one = f"{whole} WHERE decision = {mark} AND kind = {mark}"
         self.all_of = f"{whole} WHERE decision = {mark}"
@@ -63,7 +58,6 @@ class Questions:
         newest = f"{made} AND sequence < {mark} ORDER BY sequence DESC LIMIT {mark}"
         self.changes_of = f"{whole} WHERE decision IN ({made}) AND kind = '{TASTE_CHANGED}' ORDER BY sequence"
         self.newest_of = f"{whole} WHERE decision IN ({newest}) ORDER BY sequence DESC"
-        self.redact = f"UPDATE {table} SET {user} = NULL, key = NULL, body = {mark} WHERE sequence = {mark}"
 
 
 class SqlStore(Store):
@@ -102,35 +96,31 @@ class SqlStore(Store):
     def _take_over(self, events: Iterable[tuple[int, Event]]) -> int:
         """Put another journal in the place of an empty one, and fold it."""
 
-    def _agreed(self, first: Sequence[Any] | None, setup: Setup | None, where: str) -> Setup:
-        """Return the objectives in the journal's first row; raise `InputError` where others were given."""
-        kept = None if first is None else self._event(first)
+    def declare(self, setup: Setup, at: float) -> None:
+        """Record other objectives, scales or half-lives, and fold the journal by them."""
+        setup = plain_setup(setup)
+        self._writer.call(lambda: self._declare(setup, float(at)))
+        self._checker = Checker(self.setup, self._features_of)
+
+    @abstractmethod
+    def _declare(self, setup: Setup, at: float) -> None:
+        """Record objectives and fold the journal by them."""
+
+    def _first(self, row: Sequence[Any] | None, where: str) -> Setup:
+        """Return the objectives in the journal's first row."""
+        kept = None if row is None else self._event(row)
         if not isinstance(kept, Setup):
             raise StoreError(f"the journal at {where} does not begin with its objectives: was it cut?")
         check_setup(kept)
-        if setup is not None and setup != kept:
-            raise InputError(
-                f"{where} was begun with other objectives: it has {described(kept)}, and given were "
-                f"{described(setup)}: give the same or none, or begin another store"
-            )
         return kept
 
-    def _redact(self, execute: Callable[..., Iterable[Any]], user: str | None) -> bool:
-        """Take a user out of all events; tell whether there were any."""
-        rows = list(execute(self._ask.of_user, (user,)))
-        for row in rows:
-            old: Any = self._event(row)
-            execute(self._ask.redact, (encode(redacted(old)).body, row[0]))
-        return bool(rows)
-
-    def _replay(self, fold: Fold, execute: Callable[..., Iterable[Any]]) -> Fold:
-        """Add to a fold what the journal holds after it."""
-        ((decisions,),) = execute(self._ask.decisions, (fold.sequence,))
-        folding = Folding(fold)
-        while rows := list(execute(self._ask.folded, (fold.sequence, self._page))):
-            folding.add(rows)
-        fold.decisions += decisions
-        return fold
+    def _agree(self, setup: Setup | None, where: str) -> None:
+        """Raise `InputError` where other objectives were given than the journal has."""
+        if setup is not None and not same_objectives(setup, self.setup):
+            raise InputError(
+                f"{where} was begun with other objectives: it has {described(self.setup)}, and given were "
+                f"{described(setup)}: give the same or none, declare them anew (redeclare), or begin another store"
+            )
 
     # Reading
 
@@ -141,6 +131,10 @@ class SqlStore(Store):
     def _wrong(self, after: int) -> Callable[[Sequence[Any]], str]:
         """Return what says of each row after that event, in order, what is wrong with it."""
         return lambda row: ""
+
+    def _missing(self, wrong: Callable[[Sequence[Any]], str]) -> str:
+        """Return what is wrong with all rows together, of which that was asked one by one."""
+        return ""
 
     def _by(self, name: str) -> tuple[Any, ...]:
         """Return what a user or a key is looked up by."""
@@ -158,6 +152,8 @@ class SqlStore(Store):
                     wrong = wrong or str(error)
                 yield row[0], event, wrong
             after = rows[-1][0]
+        if missing := self._missing(wrong_with):
+            yield after, None, missing
 
     def events(self, after: int = 0) -> Iterator[tuple[int, Event]]:
         """Yield the journal's events; in PostgreSQL numbers may be left out."""
@@ -242,7 +238,7 @@ class SqlStore(Store):
 class SqlReader(Reader, SqlStore):
     """A store in a database that is read and not changed."""
 
-    _take_over = Reader._refuse
+    _take_over = _declare = Reader._refuse
 
     def kinds(self) -> dict[str, int]:
         """Return how many events there are of each kind; a feedback after the first to its decision is a part."""
@@ -264,12 +260,6 @@ class SqlReader(Reader, SqlStore):
 
 def _in_order(parts: Iterable[FeedbackGiven]) -> tuple[FeedbackGiven, ...]:
     return tuple(sorted(parts, key=lambda part: part.part))
-
-
-def decoded(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Event]]:
-    """Yield the events that rows hold, with their sequence numbers."""
-    for sequence, *row in rows:
-        yield sequence, decode(*row)
 
 
 def pages(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from pamo.errors import DamagedError, InputError, InUseError
 from pamo.store import snapshot as snapshots
+from pamo.store.ages import LOOKED_AT, Ages
 from pamo.store.base import EXPIRES_AFTER, Setup
 from pamo.store.fold import Fold
 from pamo.store.rules import Checker
@@ -64,7 +65,7 @@ class SqliteStore(SqliteErasing):
                 raise self._was_here(found)
             if setup is None:
                 raise self._is_new()
-        self._expires_after = expires_after
+        self._ages = Ages(expires_after)
         self._snapshot_every = snapshot_every
         self._checkpoint_pages = checkpoint_pages
         self._pressing = set()
@@ -84,7 +85,8 @@ class SqliteStore(SqliteErasing):
                 damaged += self._lost_in_log()
                 if damaged and not adopt_damage:
                     raise DamagedError(f"{damaged[0]}: {ADVICE}")
-                self.setup = self._prepare(setup, adopt_damage)
+                setup = None if setup is None else plain_setup(setup)
+                self.setup = self.began = self._prepare(setup, adopt_damage)
                 self._owner.hold()
                 self._read = connect(self._file, vfs, writing=False)
                 self._finish_erasing()
@@ -92,7 +94,10 @@ class SqliteStore(SqliteErasing):
                 if kept is None:  # it may know users who were erased since
                     snapshots.remove(self._snapshot_path)
                 self._fold = self._restore(kept)
-                self._checker = Checker(self.setup, lambda: self.features)
+                self._agree(setup, str(self.path))
+                with contextlib.suppress(DamagedError):  # which whoever meets it is told
+                    self._ages.note(self.tail(LOOKED_AT))
+                self._checker = Checker(self.setup, self._features_of)
                 self._empty_log()
                 self._files = {path: inode_of(path) for path in (self._file, with_ending(self._file, LOG))}
         except BaseException:
@@ -126,7 +131,6 @@ class SqliteStore(SqliteErasing):
     def _prepare(self, setup: Setup | None, adopt_damage: bool) -> Setup:
         """Return the objectives of the journal, which is begun here if the file is new."""
         version = self._version()
-        setup = None if setup is None else plain_setup(setup)
         if self._is_empty():
             if self._snapshot_path.exists():
                 raise self._was_here([self._snapshot_path.name])
@@ -139,7 +143,7 @@ class SqliteStore(SqliteErasing):
             self._upgrade()
         if adopt_damage:
             self._adopt()
-        return self._agreed_setup(setup)
+        return self._first_setup()
 
 
 def existing(address: str) -> Path:
@@ -180,7 +184,7 @@ class SqliteReader(SqlReader, SqliteJournal):
                 if version < FORMAT:  # which has no checksums: it is read as it is
                     self._sealed = False
                     self._ask = Questions("events", "user", "?")  # type: ignore[misc]
-                self.setup = self._agreed_setup(None)
+                self.setup = self.began = self._first_setup()
                 self._fold = Fold(self.setup)
             try:
                 with sentences(f"read {path}"):
@@ -242,5 +246,5 @@ class SqliteReader(SqlReader, SqliteJournal):
         """Return up to which event the snapshot goes; 0 where there is none, None where it cannot be used."""
         if not self._snapshot_path.exists():
             return 0
-        kept = snapshots.load(self._snapshot_path, self.setup, self._identity)
+        kept = snapshots.load(self._snapshot_path, self._identity)
         return None if kept is None else int(kept.fold.sequence)

@@ -20,7 +20,7 @@ from pamo.errors import DamagedError, StoreError
 from pamo.store import snapshot as snapshots
 from pamo.store.base import CLOSED, Event, Setup
 from pamo.store.checksums import Chain, hidden, is_whole
-from pamo.store.fold import Fold
+from pamo.store.fold import Fold, RedeclaredError
 from pamo.store.folded import FoldedStore
 from pamo.store.folding import Folding
 from pamo.store.sql import Questions, SqlStore
@@ -49,6 +49,8 @@ class SqliteJournal(FoldedStore, SqlStore):
     _page = 1000  # between pages no reader holds up the checkpoints
     _sealed = True
     """Whether the journal has checksums."""
+    _declared: float = 0
+    """The event that declared the objectives; 0 is the first."""
     _torn: tuple[str, ...] = ()
     """What is left out of the log, and was told to nobody."""
 
@@ -76,12 +78,12 @@ class SqliteJournal(FoldedStore, SqlStore):
             raise StoreError(f"{self.path} has format {version}, and this pamo reads up to {FORMAT}: update pamo")
         return int(version)
 
-    def _agreed_setup(self, setup: Setup | None) -> Setup:
-        """Return the objectives of the journal, which are those given if any were."""
+    def _first_setup(self) -> Setup:
+        """Return the objectives that the journal begins with."""
         first = next(self._write.execute(self._ask.first), None)
         if self._sealed and first is not None and (wrong := Chain(self._first_link).wrong(first)):
             raise self._is_damaged(wrong)
-        return self._agreed(first, setup, str(self.path))
+        return self._first(first, str(self.path))
 
     def _note_facts(self) -> None:
         facts = dict(self._write.execute("SELECT name, value FROM facts"))
@@ -95,7 +97,7 @@ class SqliteJournal(FoldedStore, SqlStore):
 
     def _kept(self) -> snapshots.Snapshot | None:
         """Return the snapshot, where there is one to use."""
-        kept = snapshots.load(self._snapshot_path, self.setup, self._identity)
+        kept = snapshots.load(self._snapshot_path, self._identity)
         if kept is None or kept.erased != self._erased:  # one from before an erasure still knows the user
             return None
         place = "SELECT sequence, link FROM events WHERE sequence = ?"
@@ -108,7 +110,16 @@ class SqliteJournal(FoldedStore, SqlStore):
 
     def _restore(self, kept: snapshots.Snapshot | None) -> Fold:
         """Return the fold of the whole journal: the snapshot's and the events after it, each of which is checked."""
-        fold, before, _ = kept or snapshots.Snapshot(Fold(self.setup), self._first_link)
+        begun = kept or snapshots.Snapshot(Fold(self.setup, self._declared), self._first_link)
+        self.setup, self._declared = begun.fold.setup, begun.fold.declared
+        try:
+            return self._restore_from(begun)
+        except RedeclaredError as found:
+            self.setup, self._declared = found.setup, found.sequence
+            return self._restore(None)
+
+    def _restore_from(self, kept: snapshots.Snapshot) -> Fold:
+        fold, before, _ = kept
         snapshot_at, chain, folding = fold.sequence, Chain(before), Folding(fold)
         collecting = gc.isenabled()
         gc.disable()  # rows come and go by the million, none of them in a cycle: looking for one takes as long again
@@ -154,6 +165,10 @@ class SqliteJournal(FoldedStore, SqlStore):
             return super()._wrong(after)
         before = self._rows("SELECT link FROM events WHERE sequence <= ? ORDER BY sequence DESC LIMIT 1", (after,))
         return Chain(before[0][0] if before else self._first_link).wrong
+
+    def unsealed(self) -> int:
+        """Return how many events have no checksum, which are all of a file that is older than these."""
+        return 0 if self._sealed else int(self._rows("SELECT count(*) FROM events")[0][0])
 
     def sound(self) -> bool:
         """Tell whether SQLite finds its file and indexes intact."""

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 
 from pamo.errors import DamagedError, InputError, StoreError
 from pamo.store import snapshot as snapshots
-from pamo.store.base import CLOSED, Event, Receipt, Setup
+from pamo.store.base import CLOSED, Declared, Event, Receipt, Setup
 from pamo.store.checksums import Chain, checksum, hidden, link
 from pamo.store.encoding import DECISION, decode, encode, rows_of, to_json
 from pamo.store.fold import Fold
-from pamo.store.ledger import Ledger, named
-from pamo.store.rules import NOT_EMPTY, Entry
+from pamo.store.ledger import Ledger, named, runs
+from pamo.store.rules import NOT_EMPTY, Checker, Entry
 from pamo.store.sql import pages
 from pamo.store.sqlite_file import BUSY, apsw, inode_of, sentences
 from pamo.store.sqlite_reading import APPLICATION, FORMAT, SqliteJournal
@@ -91,7 +91,6 @@ class SqliteWriting(SqliteJournal):
     """Those who wait for what is done aside."""
     _saving = False
     """Whether a snapshot was asked for that is not written yet."""
-    _expires_after: float
     _snapshot_every: int
     _checkpoint_pages: int
     _log_pages = 0
@@ -137,6 +136,8 @@ class SqliteWriting(SqliteJournal):
                     kind, decision, user, key, body = row
                     if adopt:
                         event = decode(kind, decision, user, key, body)
+                        if isinstance(event, Declared):
+                            fold = Fold(event.setup)  # by which what follows can be folded
                         fold = Fold(event) if fold is None else fold  # type: ignore[arg-type]  # the first is the setup
                         fold.apply(event)
                 except Exception as error:
@@ -157,7 +158,7 @@ class SqliteWriting(SqliteJournal):
     # Events
 
     def _commit(self, events: list[Event]) -> list[Receipt]:
-        return self._doing(lambda: self._append(events))
+        return self._doing(lambda: [receipt for run in runs(events) for receipt in self._append(run)])
 
     def _doing(self, task: Callable[[], Result]) -> Result:
         """Write, and stop the store if that fails: after a failed write nobody knows what is on the disk."""
@@ -197,7 +198,9 @@ class SqliteWriting(SqliteJournal):
         return self._gone() or super()._trouble()
 
     def _append(self, events: list[Event]) -> list[Receipt]:
-        ledger = Ledger(self._fold.scales, self._expires_after, self._fold.arm_states, self._fold.features)
+        self._ages.look()
+        fold = self._fold
+        ledger = Ledger(fold.scales, self._ages, fold.arm_states, fold.features, fold, user_features=fold.user_features)
         ids, keys = named(events)
         if ids:
             wanted = to_json([self._by(key) for key in keys])
@@ -253,8 +256,17 @@ class SqliteWriting(SqliteJournal):
             for page in pages(events, self._page):
                 self._insert(page)
                 count += len(page)
+        self.setup, self._declared = self._first_setup(), 0
+        self.began = self.setup
         self._fold_again()
+        self._checker = Checker(self.setup, self._features_of)
         return count
+
+    def _declare(self, setup: Setup, at: float) -> None:
+        sequence = self._fold.sequence + 1
+        self._doing(lambda: self._insert([(sequence, Declared(setup, at))]))
+        self.setup, self._declared = setup, sequence
+        self._fold_again()
 
     def _fold_again(self) -> None:
         with sentences(f"read {self.path}"):

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from pamo.experiments.paper import ablation, bounds, confidence, hidden, horizon, lower_bound, lr_toy, stated, wls_vs_lr
+from pamo.experiments.paper import (
+    ablation,
+    bounds,
+    confidence,
+    hidden,
+    horizon,
+    known,
+    lower_bound,
+    lr_toy,
+    residual,
+    stated,
+    wls_vs_lr,
+)
 from pamo.experiments.study import Study
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (lr_toy, wls_vs_lr, hidden, horizon, stated, lower_bound, confidence, bounds, ablation)
+    for module in (
+        lr_toy,
+        wls_vs_lr,
+        residual,
+        known,
+        hidden,
+        horizon,
+        stated,
+        lower_bound,
+        confidence,
+        bounds,
+        ablation,
+    )
 }

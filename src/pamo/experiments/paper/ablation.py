@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from pamo.experiments.figures import label, legend_above, panels
-from pamo.experiments.grid import final, mean_final, paired, run_grid
+from pamo.experiments.grid import final, mean_final, paired, prepare_grid, run_grid
 from pamo.experiments.paper.regret import cell, cells_of, final_row
 from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict, judge_share
 from pamo.experiments.tables import Table, Tables
@@ -241,6 +241,7 @@ STUDY = Study(
     quick={"cells": CELLS[:1], "rounds": 1000, "trials": 10},
     weight=25.0,
     measure=_measure,
+    prepare=prepare_grid,
     claims=(
         Claim(
             id="preference-bonus",

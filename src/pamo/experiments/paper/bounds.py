@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from pamo.experiments.paper.bounds_figures import DRAWINGS, axis_of, rounded, says_more, says_more_from, warm_up_of
-from pamo.experiments.paper.bounds_runs import KNOWN, PRESCRIBED, STATED, THEOREMS, run_long, run_scaling
+from pamo.experiments.paper.bounds_runs import (
+    KNOWN,
+    PRESCRIBED,
+    STATED,
+    THEOREMS,
+    prepare_bounds,
+    run_long,
+    run_scaling,
+)
 from pamo.experiments.paper.theorems import wilson
 from pamo.experiments.study import Claim, Finding, Study, Verdict, judge_share, judge_stated
 from pamo.experiments.tables import Table, Tables
@@ -195,6 +203,7 @@ STUDY = Study(
     },
     weight=17.0,
     measure=_measure,
+    prepare=prepare_bounds,
     claims=(
         Claim(
             id="theorem-1",

@@ -5,7 +5,7 @@ Exponents of growth are fitted alike to the regret and to the bounds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -20,6 +20,7 @@ from pamo.experiments.tables import Table, Tables
 from pamo.policies import Policy, PrucbHp, PrucbKp, PrucbUp
 from pamo.progress import Progress
 from pamo.simulation import PolicyResult, simulate, summarize
+from pamo.simulation.preparing import Job, job_for
 from pamo.theory import Gaps, prucb_hp_bound, prucb_kp_bound, prucb_up_bound, warm_up_rounds
 
 PRESCRIBED, HIDDEN, STATED, KNOWN = "prucb-hp, Theorem 1's settings", "prucb-hp", "prucb-up", "prucb-kp"
@@ -146,6 +147,20 @@ def run_scaling(settings: Mapping[str, Any], seed: int, progress: Progress) -> t
             found = np.stack(regrets[policy], axis=1)
             exponents.append(exponent_row(letter, policy, ALL, settings[axis], found, bound, seed, not bends(found)))
     return exponents, Table.from_rows(rows)
+
+
+def prepare_bounds(settings: Mapping[str, Any]) -> Iterator[Job]:
+    """Yield what `run_long` and `run_scaling` need compiled."""
+    given = settings["scaling"]["environment"]
+    sizes = [dict(settings["environment"])]
+    sizes += [
+        given | {"objectives": count, "block_size": given["arms"], "protocol": "all"}
+        for count in settings["scaling"]["objectives"]
+    ]
+    for each in sizes:
+        environment = environments.from_settings(each)
+        for policy in policies_for(environment, settings["failure"]):
+            yield job_for(policy, environment)
 
 
 def _typical_bounds(environment: Environment, rounds: int, trials: int, seed: int, failure: float) -> dict[str, float]:

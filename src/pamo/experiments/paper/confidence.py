@@ -10,7 +10,16 @@ import numpy as np
 
 from pamo.experiments.figures import INK, label, legend_above, log_rounds, panels
 from pamo.experiments.paper.regret import interval_text
-from pamo.experiments.paper.statements import BOUND, EXPERIMENTS, HALF, LEMMA, SMALL, THEORY, watch_statements
+from pamo.experiments.paper.statements import (
+    BOUND,
+    EXPERIMENTS,
+    HALF,
+    LEMMA,
+    SMALL,
+    THEORY,
+    prepare_statements,
+    watch_statements,
+)
 from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict, judge_stated, worst_of
 from pamo.experiments.tables import Table, Tables
 from pamo.simulation.plot import BLUE, DASHED, DOTTED, GREY, MIXED, Style, draw_line
@@ -226,6 +235,7 @@ STUDY = Study(
     quick={"rounds": 300, "trials": 500},
     weight=14.0,
     measure=watch_statements,
+    prepare=prepare_statements,
     claims=(
         Claim(
             id="lemma-2",

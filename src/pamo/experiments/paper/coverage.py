@@ -19,8 +19,8 @@ from pamo.environments.base import Environment
 from pamo.errors import InputError
 from pamo.estimators import Kind
 from pamo.policies.base import Policy, Run, Shape
-from pamo.reading import PREFERENCE, padded
-from pamo.rows import pair, weighted_at
+from pamo.reading import PREFERENCE, inverse_at, padded
+from pamo.rows import pair, triangle
 from pamo.simulation.cpu import Observer, observe
 from pamo.simulation.learning import TrialPlan
 from pamo.simulation.loop import Moment, Watched
@@ -51,16 +51,26 @@ class Seen(NamedTuple):
 
 
 @inlined
-def _distance(row: Floats, user: Floats, truth: Floats, plan: TrialPlan, dims: Any) -> float:
-    """‖ĉ − c̄‖ in V = λI + ωΣr·rᵀ/‖r‖², from the user's row."""
-    weighted, square = weighted_at(count_of(dims)), 0.0
-    for d in range(count_of(dims)):
-        difference = user[PREFERENCE + d] - truth[d]
-        along = (plan.ridge + plan.paper * row[weighted + pair(d + 1, d + 1)]) * difference
-        for e in range(d):
-            along += 2.0 * plan.paper * row[weighted + pair(d + 1, e + 1)] * (user[PREFERENCE + e] - truth[e])
-        square += difference * along
-    return math.sqrt(max(square, 0.0))
+def _distance(user: Floats, truth: Floats, room: Floats, dims: Any) -> float:
+    """‖ĉ − c̄‖ in V: with V⁻¹ = L·Lᵀ, which the loop keeps, it is ‖L⁻¹(ĉ − c̄)‖. room: for L, and then L⁻¹(ĉ − c̄)."""
+    objectives, square = count_of(dims), 0.0
+    inverse, solved = inverse_at(objectives), triangle(objectives)
+    for d in range(objectives):
+        left = user[PREFERENCE + d] - truth[d]
+        for e in range(d + 1):
+            entry = user[inverse + pair(d, e)]
+            for k in range(e):
+                entry -= room[pair(d, k)] * room[pair(e, k)]
+            if e < d:
+                entry /= room[pair(e, e)]
+                left -= entry * room[solved + e]
+            else:
+                entry = math.sqrt(entry)
+            room[pair(d, e)] = entry
+        left /= room[pair(d, d)]
+        room[solved + d] = left
+        square += left * left
+    return math.sqrt(square)
 
 
 @cache
@@ -74,14 +84,14 @@ def _observing(kernel: Any) -> Any:
         marked = numbers[_NUMBERS + hyperparameters : _NUMBERS + hyperparameters + marks]
         first_radius = _NUMBERS + hyperparameters + marks
         objectives, size, width = count_of(dims), plan.offer_size, moment.arms.shape[2]
-        scores = watched.room[:width]
-        scratch = watched.room[width:].reshape((objectives + 1, (len(watched.room) - width) // (objectives + 1)))
+        scores, factor = watched.room[:width], watched.room[width : width + triangle(objectives) + objectives]
+        rest = watched.room[width + len(factor) :]
+        scratch = rest.reshape((objectives + 1, len(rest) // (objectives + 1)))
         run = Run(own, np.zeros(4, dtype=np.uint64), scratch)
         distance, margin = 0.0, np.inf
         for n in range(plan.users):
             user = row_of(moment.users.read, moment.first + n)
-            row = row_of(moment.users.rows, moment.first + n)
-            distance = max(distance, _distance(row, user, moment.truth[n], plan, dims))
+            distance = max(distance, _distance(user, moment.truth[n], factor, dims))
             # Lemma 3 is about every arm, so that all are scored, block by block.
             for block in range(len(moment.arms)):
                 kernel(scores, size, t, moment.arms[block], user, moment.common, run, dims)
@@ -141,7 +151,8 @@ def watch(
         kernel=_observing(type(policy).kernel),
         numbers=np.concatenate([np.asarray(part, dtype=np.float64) for part in numbers]),
         width=2 * len(table) + 1 + 2 * len(noted),
-        room=width + height * max(width, height),
+        room=width + triangle(environment.objectives) + environment.objectives + height * max(width, height),
+        rows=False,
     )
     notes, records = observe(
         policy,

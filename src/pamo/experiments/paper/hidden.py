@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from pamo.experiments.grid import PAPER_TRIALS, exponent, mean_final, run_grid
+from pamo.experiments.grid import PAPER_TRIALS, exponent, mean_final, prepare_grid, run_grid
 from pamo.experiments.paper.regret import (
     PREFERENCE_FREE,
     SUPERIOR_REFUTED,
@@ -76,6 +76,7 @@ STUDY = Study(
     quick={"cells": [CELLS[3], CELLS[9]], "rounds": 1000, "trials": 10},
     weight=55.0,
     measure=run_grid,
+    prepare=prepare_grid,
     claims=(
         Claim(
             id="superior",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pamo.experiments.figures import draw_curves
-from pamo.experiments.grid import curve, exponent, run_grid
+from pamo.experiments.grid import curve, exponent, prepare_grid, run_grid
 from pamo.experiments.paper.regret import (
     PREFERENCE_FREE,
     SUPERIOR_REFUTED,
@@ -107,6 +107,7 @@ STUDY = Study(
     },
     weight=30.0,
     measure=_measure,
+    prepare=lambda settings: [*prepare_grid(settings), *prepare_grid(settings["long"])],
     claims=(
         Claim(
             id="ahead-in-the-long-run",

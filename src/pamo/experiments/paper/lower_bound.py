@@ -7,7 +7,7 @@ from typing import Any
 
 from pamo.environments import conflict
 from pamo.experiments.figures import draw_bars, draw_curves, label, panels
-from pamo.experiments.grid import exponent, run_grid, slopes
+from pamo.experiments.grid import exponent, prepare_grid, run_grid, slopes
 from pamo.experiments.paper.regret import PREFERENCE_FREE, cells_of, interval_text, regret_drawing
 from pamo.experiments.study import Claim, Drawing, Finding, Study, judge_share
 from pamo.experiments.tables import Table, Tables
@@ -118,6 +118,7 @@ STUDY = Study(
     quick={"rounds": 1000, "trials": 10},
     weight=5.0,
     measure=_measure,
+    prepare=prepare_grid,
     claims=(
         Claim(
             id="preference-free-linear",

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from pamo.experiments.figures import draw_curve, label, legend_above, panels
-from pamo.experiments.grid import mean_final, paired, run_grid
+from pamo.experiments.grid import mean_final, paired, prepare_grid, run_grid
 from pamo.experiments.paper.regret import (
     PREFERENCE_FREE,
     SUPERIOR_REFUTED,
@@ -86,6 +86,7 @@ STUDY = Study(
     quick={"cells": CELLS[:2], "rounds": 1000, "trials": 10},
     weight=14.0,
     measure=run_grid,
+    prepare=prepare_grid,
     claims=(
         Claim(
             id="superior",

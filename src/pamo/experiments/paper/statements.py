@@ -16,7 +16,8 @@ from pamo.experiments.paper.coverage import Seen, watch
 from pamo.experiments.paper.theorems import hidden_settings, prescribed, wilson
 from pamo.experiments.tables import Table, Tables
 from pamo.policies import PrucbHp
-from pamo.progress import Progress, scaled
+from pamo.progress import Progress, scaled, unseen
+from pamo.simulation.preparing import Job
 from pamo.theory import HiddenSettings, lemma3_probability, lemma3_uniform_probability
 
 THEORY, EXPERIMENTS = "Theorem 1's settings", "the experiments' settings"
@@ -51,6 +52,12 @@ def watch_statements(settings: Mapping[str, Any], seed: int, progress: Progress)
             tables["rounds"].append(_rounds(here, seen, marks, radii, theory, policy.alpha))
             tables["shares"].append(_shares(here, seen, rounds, theory))
     return {name: Table.stack(parts) for name, parts in tables.items()}
+
+
+def prepare_statements(settings: Mapping[str, Any]) -> list[Job]:
+    """Return what `watch_statements` needs compiled: the same, as small as can be."""
+    small = dict(settings) | {"rounds": 5, "trials": 2}
+    return [Job("statements", watch_statements, (small, 1, unseen))]
 
 
 def _marks(rounds: int) -> Ints:

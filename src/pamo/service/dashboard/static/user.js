@@ -47,6 +47,9 @@ function showPreference(card, preference) {
     format: (value) => fixed(value, 2),
     bars: ranked.map(([objective, one]) => ({ name: objective, value: one.weight, low: one.low, high: one.high, colour: 1 })),
   });
+  if (preference.changed !== null) {
+    card.append(el("p", { class: "changed" }, `Cares about other things than before since ${time(preference.changed)}: only what came since counts.`));
+  }
   card.append(el("p", { class: "soft small" }, `${number(preference.rounds)} ${preference.rounds === 1 ? "feedback" : "feedbacks"} so far.`));
 }
 
@@ -117,7 +120,7 @@ function item(one, names, objectives, overall) {
         el("span", { class: "soft given" }, given(one.feedback, overall)),
       ),
       el("p", { class: "sentence" }, sentence),
-      chosen && parts(chosen, best, explored, objectives),
+      chosen && parts(chosen, best, explored, one.explanation.scores),
       explored && best && el("p", {}, "Without exploration it would have been ", armName(best.arm, names[best.arm]), "."),
       one.feedback && rewards(one.feedback, objectives),
       el("p", { class: "soft small" }, `${one.policy}, chosen with a chance of ${percent(one.propensity)}, decision `, name(one.id)),
@@ -132,7 +135,7 @@ function given(feedback, overall) {
 }
 
 /** What an arm's score is made of, beside that of the arm that would have been chosen otherwise. */
-function parts(chosen, best, explored, objectives) {
+function parts(chosen, best, explored, sources) {
   const compared = explored && best && best.arm !== chosen.arm ? [chosen, best] : [chosen];
   const row = (label, of, kind = null) =>
     el("tr", { class: kind }, el("th", { scope: "row" }, label), compared.map((one) => el("td", { class: "number" }, of(one))));
@@ -151,7 +154,7 @@ function parts(chosen, best, explored, objectives) {
       el(
         "tbody",
         {},
-        objectives.map((objective) => row(objective.name, (one) => fixed(one.values[objective.name], 3))),
+        Object.keys(chosen.values).map((objective) => row(worthBy(objective, sources), (one) => fixed(one.values[objective], 3))),
         row("Value", (one) => fixed(one.value, 3), "sum"),
         row("Reward bonus", (one) => (one.reward_bonus === null ? untried : fixed(one.reward_bonus, 3))),
         row("Preference bonus", (one) => fixed(one.preference_bonus, 3)),
@@ -159,6 +162,12 @@ function parts(chosen, best, explored, objectives) {
       ),
     ),
   );
+}
+
+/** An objective, and where its score was from, unless that is feedback to this very arm. */
+function worthBy(objective, sources) {
+  const source = sources[objective];
+  return source === "given" ? `${objective} (known beforehand)` : source === "foretold" ? `${objective} (foretold)` : objective;
 }
 
 function rewards(feedback, objectives) {

@@ -1,0 +1,123 @@
+"""Our environments and policies in other people's loops: the simulator's trials, draw for draw."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import pickle
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from pamo import InputError, environments, policies, simulate
+from pamo.environments import Environment
+from pamo.loops.gym import Bandit, VectorBandit
+from pamo.loops.scalar import ForOpenBandit, ForRiver
+from pamo.simulation.stepping import Player
+
+ROUNDS, SEED, TRIAL = 45, 4, 2
+LATE = environments.Gaussian(users=3, block_size=2, objectives=2, newcomers=1, arrival=7)
+WIDE = environments.Bounded(users=2, block_size=3, objectives=2, protocol="all")
+KINDS = ["prucb-hp", "prucb-up", "prucb-kp", "prucb-hp-v", "prts", "ucb-per-user", "exp3", "sw-pareto-ucb"]
+"""Of each way to learn one: by ridges, by what is stated, by the truth, with priors, alone, with rows of its own."""
+
+
+def stepped(policy: str, environment: Environment) -> float:
+    """Return the regret of a policy that is played through Gymnasium."""
+    env = VectorBandit(environment, rounds=ROUNDS)
+    seen, _ = env.reset(seed=SEED, options={"trial": TRIAL})
+    known = env.episode.preferences
+    player = Player(policies.parse(policy), environment, rounds=ROUNDS, known=known, seed=SEED, trial=TRIAL)
+    regret, over = 0.0, False
+    while not over:
+        arm = player.choose(int(seen["user"]), seen["offer"])
+        seen, reward, _, over, info = env.step(seen["offer"].tolist().index(arm))
+        player.learn(info["user"], info["arm"], reward, info["overall"], info["stated"])
+        regret += info["regret"]
+    return regret
+
+
+@pytest.mark.parametrize("policy", KINDS)
+def test_a_policy_stepped_through_gymnasium_has_the_simulators_regret(policy: str) -> None:
+    for environment in (LATE, WIDE):
+        run: dict[str, Any] = {"rounds": ROUNDS, "trials": 1, "first_trial": TRIAL, "seed": SEED}
+        (outcome,) = simulate([policy], environment, **run).values()
+        assert stepped(policy, environment) == pytest.approx(float(outcome.final_regret[0]), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "bounded"])
+@pytest.mark.filterwarnings("ignore:.*WARN.*")  # that a space has no bounds, and that it says nothing of rendering
+def test_gymnasiums_checker_passes(name: str) -> None:
+    check_env(gymnasium.make(f"pamo/{name}-v0").unwrapped, skip_render_check=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*WARN.*")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pygame, which comes along
+def test_mo_gymnasiums_wrapper_makes_one_reward_and_passes_the_checker_too() -> None:
+    mo_gymnasium: Any = importlib.import_module("mo_gymnasium")  # which says nothing of its names' types
+    env = mo_gymnasium.make("pamo/gaussian-mo-v0", rounds=3, users=2, objectives=4)
+    env.reset(seed=1)
+    _, reward, *_ = env.step(0)
+    assert env.unwrapped.reward_space.contains(reward)
+    assert reward.shape == (env.unwrapped.reward_dim,)
+    weight = np.full(4, 0.25)
+    linear = mo_gymnasium.wrappers.LinearReward(env, weight=weight)
+    linear.reset(seed=1)
+    _, scalar, *_ = linear.step(0)
+    assert scalar == pytest.approx(float(weight @ reward))
+
+    class Fresh(mo_gymnasium.wrappers.LinearReward):  # type: ignore[misc]
+        """As it is, but for the weights that it hands out each time: the checker refuses one object in two infos."""
+
+        def step(self, action: Any) -> Any:
+            *given, info = super().step(action)
+            return *given, info | {"reward_weights": info["reward_weights"].copy()}
+
+    check_env(Fresh(VectorBandit("bounded")), skip_render_check=True)
+
+
+def test_an_episode_is_cut_copied_and_kept() -> None:
+    env = Bandit("gaussian", users=2, rounds=2)
+    env.reset(seed=1)
+    env.step(0)
+    others = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
+    ends = [[each.step(0)[1:4] for _ in range(3)] for each in (env, *others)]
+    assert ends[0] == ends[1] == ends[2]
+    assert [over for _, _, over in ends[0]] == [False, False, True]
+    with pytest.raises(InputError, match="`reset` before"):
+        Bandit("gaussian").step(0)
+
+
+@pytest.mark.parametrize("loop", ["river", "open bandit"])
+def test_a_policy_alone_finds_the_best_arm(loop: str) -> None:
+    generator, chosen = np.random.default_rng(3), []
+    river, pipeline = ForRiver("ucb", arms=3).clone(), ForOpenBandit("ucb", arms=3)
+    pipeline.initialize()
+    for _ in range(400):
+        arm = river.pull(["a", "b", "c"]) if loop == "river" else "abc"[int(pipeline.select_action()[0])]
+        reward = {"a": 0.1, "b": 1.9, "c": 0.4}[arm] + generator.normal(0.0, 0.2)
+        if loop == "river":
+            river.update(arm, reward)
+        else:
+            pipeline.update_params(action="abc".index(arm), reward=reward)
+        chosen.append(arm)
+    assert chosen[-200:].count("b") > 180
+
+
+def test_what_a_loop_does_not_tell_gets_a_sentence() -> None:
+    policy = ForRiver("greedy", arms=2, objectives=2)
+    with pytest.raises(InputError, match="overall=… beside a reward of 2 objectives"):
+        policy.update("tea", [0.4, 0.2])
+    policy.update("tea", [0.4, 0.2], overall=0.5)
+    policy.update("coffee", [0.4, 0.2], overall=0.5)
+    with pytest.raises(InputError, match="'milk' is more"):
+        policy.pull(["tea", "coffee", "milk"])
+    with pytest.raises(InputError, match="known="):
+        Player(policies.create("prucb-kp"), LATE)
+    with pytest.raises(InputError, match="stated="):
+        Player(policies.create("prucb-up"), LATE).learn(0, 0, [0.1, 0.2], 0.3)
+    with pytest.raises(InputError, match="expected a reward of 2 objectives, got 1"):
+        Player(policies.create("ucb"), LATE).learn(0, 0, [0.1], 0.3)
