@@ -77,8 +77,9 @@ def test_the_optimism_is_where_cost_and_hope_balance() -> None:
         return float(brentq(gap, 1e-9, 9.0))
 
     for level in np.linspace(-6.0, 16.0, 45):
-        assert deviations(math.exp(level), 0.0) == pytest.approx(balance(level), rel=2e-3, abs=2e-5)
-        assert deviations(math.exp(level), 1.0) == pytest.approx(0.45 * max(level, 0.0), abs=1e-12)
+        assert deviations(level, 0.0) == pytest.approx(balance(level), abs=3e-4)
+        assert deviations(level, 1.0) == pytest.approx(0.45 * max(level, 0.0), abs=1e-12)
+    assert (np.diff([deviations(level, 0.0) for level in np.linspace(-6.0, 50.0, 5000)]) > 0.0).all()
 
 
 def test_no_arm_is_pulled_for_being_new_where_others_are_good_and_known() -> None:

@@ -427,7 +427,7 @@ def test_an_interrupt_while_a_store_loads_stops_it(
 
     monkeypatch.setattr("pamo.store.writer.Writer.call", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        maintenance._begin("new.db", many())
+        maintenance.begin("new.db", many())
     assert waiting.is_set()
     assert len(read) < most - 1000
     assert not [name for name in names(folder) if name.startswith("new.db")]

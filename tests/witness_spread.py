@@ -495,9 +495,10 @@ def variance_along(q: Question, arm: int, c: Floats) -> float:
 
 
 def balance(level: float) -> float:
-    """The z at which (φ(z) − zΦ(−z))/z = e⁻ᴸ, near enough (`tests.test_policies` says how near)."""
-    s = math.log(1.0 + 0.40238 * math.exp(level))
-    return s * (0.99033 + 0.48149 * s + 0.0012108 * s**2) / (1.0 + 1.20559 * s + 0.0397486 * s**2)
+    """The z at which (φ(z) − zΦ(−z))/z = e⁻ᴸ, near enough (`tests.test_arms_prior` says how near)."""
+    over = (1.71127833e-5, -8.38717561e-5, 0.000169024732, 0.000701917681, -0.000207300905, 0.00124566373)
+    under = (0.000121801203, -0.0024261546, 0.0368652698, -0.274853052, 1.0)
+    return float(np.polyval(over, max(level + 6.0, 0.0)) / np.polyval(under, max(level + 6.0, 0.0)))
 
 
 def reward_bonus(q: Question, arm: int, c: Floats) -> float:

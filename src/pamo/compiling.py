@@ -220,6 +220,27 @@ def _count_of(dims):  # type: ignore[no-untyped-def]  # Numba compares the signa
     return lambda dims: len(dims)  # noqa: PLW0108  # Numba compiles a function of ours, and `len` is not one
 
 
+def generally(dims: Any, lanes: int | None) -> Any:
+    """Return the number of objectives as one that is known when it runs, for what is called rarely.
+
+    That is then compiled once for all numbers of objectives, and not for each of them. On a GPU, lanes being None, it
+    stays as it is.
+
+    >>> generally(dimensions(3), 8)
+    3
+    """
+    return dims if lanes is None else count_of(dims)
+
+
+@overload(generally)
+def _generally(dims, lanes):  # type: ignore[no-untyped-def]  # as above
+    if isinstance(lanes, numba.types.NoneType):
+        return lambda dims, lanes: dims
+    return lambda dims, lanes: np.int64(
+        count_of(dims)
+    )  # of a plain count Numba knows the value, as of a tuple's length
+
+
 def counted(count: int, table: Any) -> Any:
     """Return a count for arithmetic with the table's numbers: a single one where those are, which an int would widen.
 
@@ -374,11 +395,12 @@ def log(x: float) -> float:
     would keep a loop over arms from being compiled for several at a time.
     """
     bits = _bits_of(x)
-    exponent = ((bits >> 52) & 0x7FF) - 1023
+    # The exponent as a number: behind 2^52, whose last place is 1. To convert it is not to be had for several at once.
+    exponent = _number_of(((bits >> 52) & 0x7FF) | 0x4330000000000000) - 4503599627370496.0 - 1023.0
     m = _number_of((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000)
     large = m > 1.4142135623730951
     m = 0.5 * m if large else m
-    exponent = exponent + 1 if large else exponent
+    exponent = exponent + 1.0 if large else exponent
     f = (m - 1.0) / (m + 1.0)
     q = f * f
     s = 1.0 / 21.0

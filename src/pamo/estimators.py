@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.arrays import Floats
-from pamo.compiling import dimensions, inlined
+from pamo.compiling import inlined
 from pamo.errors import InputError
 from pamo.priors import (
     BIAS_MEAN,
@@ -294,8 +294,8 @@ def read_ridge(
     objectives = users.objectives
     prior = common_to(users, estimate) if population is None or not estimate.shared else population
     out = np.empty((len(users.rows), user_numbers(objectives)))
-    room, dims = room_for(objectives), dimensions(objectives)
-    read_users(out, users.rows[:, :, None], prior, sites, estimate.non_negative, room, dims)
+    rows, room = users.rows[:, :, None], room_for(objectives)
+    read_users(out, rows, prior, sites, estimate.non_negative, room, objectives)
     if estimate.level != estimate.first:
         out[users.rounds == 0.0, PREFERENCE : PREFERENCE + objectives] = estimate.first
     return out

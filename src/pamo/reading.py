@@ -42,7 +42,7 @@ import math
 from typing import Any
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import LANES, anywhere, count_of, inlined, kernel, log
+from pamo.compiling import LANES, anywhere, apart, count_of, inlined, kernel, log
 from pamo.rows import counts_at, pair, pulls_at, scored_at, triangle
 
 PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
@@ -230,7 +230,7 @@ def gather(tile: Floats, arms: Floats, offer: Ints) -> None:
             tile[number, j] = arms[number, offer[j]]
 
 
-@inlined
+@apart
 def step_arm(arms: Floats, j: int, sums: Floats, values: Floats, common: Floats, spread: Any, dims: Any) -> None:
     """Take one pull with the values (r₁ … r_D, g) into an arm's place in a tile, and into its sums (Σr, Σg).
 

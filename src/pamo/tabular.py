@@ -14,6 +14,8 @@ from pamo.arrays import Floats, Ints
 from pamo.errors import InputError, ResultFileError, missing_extra, unknown_name
 
 ENDINGS = (".csv", ".parquet")
+OBJECTIVES = "pamo.objectives"
+"""Where a Parquet file of ours says which of its columns are objectives, and their scales."""
 _SHOWN = 5
 """Problems of a file that a sentence names one by one."""
 

@@ -42,6 +42,7 @@ examples:
   pamo simulate                                          the paper's main setting, PRUCB-HP against UCB
   pamo simulate --policy prucb-hp --policy oful:epsilon=0.1 --trials 100 --plot regret.svg
   pamo simulate --environment bounded --reward bernoulli --format json > result.json
+  pamo simulate --policy prts --rounds 500 --trials 1 --trajectory log.parquet   then: pamo evaluate log.parquet …
 
 A policy is an id, with hyperparameters after a colon where wanted; `pamo policies` lists them.
 """
@@ -149,6 +150,9 @@ def _add_simulate(commands: Any) -> None:
     size.add_argument(
         "--checkpoints", default="100", metavar="N|T1,T2,…", help="how many rounds to note, or which (default: 100)"
     )
+    parser.add_argument(
+        "--trajectory", metavar="FILE", help="write every decision of a single policy, with its chance: .parquet"
+    )
     add_outputs(parser, **_TARGETS)
 
 
@@ -167,6 +171,7 @@ def _simulate(options: argparse.Namespace) -> int:
         progress=True,
         device=options.device,
         precision=options.precision,
+        trajectory=options.trajectory,
     )
     return _report(result, options)
 

@@ -21,9 +21,11 @@ examples:
   pamo evaluate pamo.db --weights price=0.7,taste=0.3
   pamo evaluate pamo.db --policy greedy --policy recommended --groups members.csv
   pamo evaluate journal.parquet --weights taste=1 --format json
+  pamo simulate --policy prts --trials 1 --trajectory log.parquet && pamo evaluate log.parquet --policy greedy
   pamo evaluate log.csv --objective "price: 0..500, lower is better" --objective "taste: 1..5" --weights price=1
 
-LOG is a store (a path or postgresql://…), a journal that `pamo store export` wrote, or a table of your own, .csv or
+LOG is a store (a path or postgresql://…), a journal that `pamo store export` wrote, decisions that `pamo simulate
+--trajectory` wrote, or a table of your own, .csv or
 .parquet: a row a round, with the columns user, arm, propensity, a score for each --objective, overall and, where there
 are any, offer (the arms to choose from; in CSV with | between them; all arms where there is none) and group.
 
@@ -137,18 +139,19 @@ def _weights(text: str) -> dict[str, float]:
 
 def _log(options: argparse.Namespace, groups: Mapping[str, str] | None) -> Log:
     from pamo.contract.objectives import objectives
-    from pamo.experiments.logs import log_of_events, read_log
+    from pamo.experiments.logs import log_of_events, objectives_in, read_log
     from pamo.store.addresses import open_reader
 
     source = Path(options.log)
     if source.suffix not in (".csv", ".parquet"):
         with open_reader(options.log, alone=False) as store:
             return log_of_events((event for _, event in store.events()), groups=groups)
-    if source.suffix == ".parquet" and not options.objective:
+    said = objectives(options.objective) if options.objective else objectives_in(source)
+    if source.suffix == ".parquet" and not said:
         from pamo.store.maintenance import exported
 
         return log_of_events((event for _, event in exported(source)), groups=groups)
-    if not options.objective:
+    if not said:
         raise InputError("expected --objective for each column with scores, such as --objective 'taste: 1..5'")
     names = {name: getattr(options, name) for name in ("overall", "user", "arm", "offer", "propensity", "group")}
-    return read_log(source, objectives(options.objective), **names, groups=groups)
+    return read_log(source, said, **names, groups=groups)

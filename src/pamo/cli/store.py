@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict
@@ -111,8 +112,15 @@ _IMPORT_HELP = """\
 examples:
   pamo store import backup.parquet again.db
   pamo store import backup.parquet postgresql://ann@db/pamo
+  pamo store import --ratings stays.csv pamo.db --objective "price: 0..500, lower is better" \\
+                    --objective "taste: 1..5" --overall "overall: 1..5" --item hotel
 
 FILE is what `pamo store export` wrote. The store has to be new or empty; if this fails it is again as it was.
+
+With --ratings, FILE is a table, .csv or .parquet, of ratings from before: a row a rating, with a column for the user,
+one for the item, which becomes an arm, and one for each objective and the overall score, any of which may be empty.
+What they say is learned at once. In the journal they are decisions by the policy `history`, which nobody made:
+`pamo evaluate` leaves them out.
 """
 
 _MIGRATE_HELP = """\
@@ -159,9 +167,16 @@ def add_store(commands: Any) -> None:
     export = add("export", _export, "write the journal to a Parquet file", _EXPORT_HELP)
     _add_address(export, "store", "STORE", "the store to export")
     export.add_argument("file", metavar="FILE", help="the file to write: .parquet")
-    import_ = add("import", _import, "begin a store with an exported journal", _IMPORT_HELP)
-    import_.add_argument("file", metavar="FILE", help="the file to read: .parquet")
+    import_ = add("import", _import, "begin a store with an exported journal, or with ratings", _IMPORT_HELP)
+    import_.add_argument("file", metavar="FILE", help="the file to read: .parquet; with --ratings also .csv")
     _add_address(import_, "store", "STORE", "the store to begin")
+    import_.add_argument("--ratings", action="store_true", help="FILE is a table of ratings")
+    import_.add_argument(
+        "--objective", action="append", default=[], metavar="TEXT", help="such as 'taste: 1..5'; a column each"
+    )
+    import_.add_argument("--overall", default="overall", metavar="TEXT", help="the same, of the overall score")
+    for name in ("user", "item"):
+        import_.add_argument(f"--{name}", default=name, metavar="NAME", help=f"its column (default: {name})")
     migrate = add("migrate", _migrate, "begin a store with the journal of another", _MIGRATE_HELP)
     _add_address(migrate, "source", "FROM", "the store that there is")
     _add_address(migrate, "target", "TO", "the store to begin")
@@ -299,6 +314,10 @@ def _export(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     from pamo.store.maintenance import exported_events, import_
 
+    if options.ratings:
+        return _import_ratings(options)
+    if options.objective:
+        raise InputError("expected --objective only with --ratings: a journal says itself what its objectives are")
     if Path(options.file).suffix != ".parquet":
         raise InputError(f"expected FILE to end in .parquet, and then the store, got {options.file!r}")
     if not Path(options.file).exists():
@@ -308,6 +327,24 @@ def _import(options: argparse.Namespace) -> int:
     with Bar("import", total=exported_events(options.file)) as bar:
         count = import_(options.file, options.store, progress=bar.advance)
     print(f"{_shown(options.store)}: begun with {count:,} events of {options.file}")
+    return 0
+
+
+def _import_ratings(options: argparse.Namespace) -> int:
+    from pamo.contract.objectives import objectives
+    from pamo.store.history import import_ratings
+
+    if not options.objective:
+        raise InputError("expected --objective for each column with scores, such as --objective 'taste: 1..5'")
+    (overall,) = objectives([options.overall])
+    names = {name: getattr(options, name) for name in ("user", "item")}
+    with Bar("import") as bar:
+        taken, left, items = import_ratings(
+            options.file, options.store, objectives(options.objective), overall=overall, at=time.time(), **names
+        )
+        bar.advance(1.0)
+    said = f"; {left:,} rows without a user, an item or a score left out" if left else ""
+    print(f"{_shown(options.store)}: begun with {taken:,} ratings of {items:,} items{said}")
     return 0
 
 

@@ -18,7 +18,8 @@ from pamo.contract.objectives import Objective
 
 ARMS, USERS = "arms", "users"
 """Whose features may be declared."""
-
+HISTORY = "history"
+"""The policy of a decision that nobody made: a rating from before there was a journal, of the one arm on offer."""
 FORMAT = 1
 """The number of the journal's format. Older ones stay readable; a newer one is refused."""
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.compiling import count_of, dimensions, inlined, kernel
+from pamo.compiling import count_of, inlined, kernel
 from pamo.contract.events import ArmChanged, Event, FeedbackGiven, TasteChanged
 from pamo.contract.forgetting import HalfLives
 from pamo.engine.prior import Prior
@@ -187,7 +187,7 @@ class Watch:
             places = np.array([arms.rows[str(feedback.arm)] for _, feedback in rounds])
             pairs = store.user_pairs([user])
             values, shares, whole = prior.rounds(given, places, sums, pairs, arms.statistics)
-        out, room, dims = np.empty(len(values)), room_for(self._objectives), dimensions(self._objectives)
+        out, room, dims = np.empty(len(values)), room_for(self._objectives), self._objectives
         row, nobody = whole.rows[0].copy(), np.zeros_like(whole.rows[0])
         users = np.empty((2, user_numbers(self._objectives)))
         evidence(out, values, shares, row, prior.population_for(user), users, nobody, room, dims)

@@ -332,6 +332,7 @@ def offer_tile(views: Any, work: Floats, arms: int, offer: Ints, given: Floats, 
             if not np.isnan(given[j, d]):  # exact: as if it had been seen any number of times, and never varied
                 tile[MEAN + d, j] = given[j, d]
                 tile[count_at(objectives) + d, j] = CERTAIN
+                tile[complete_at(objectives), j] = -1.0  # its counts are not all those of its pulls
                 for e in range(objectives):
                     tile[scatter_at(objectives) + pair(max(d, e), min(d, e)), j] = 0.0
     return tile

@@ -163,7 +163,7 @@ class Chooser:
         given: the scores that are known beforehand of each arm in `offers`, NaN for the others.
         """
         if plan.policy.reads_spread and self._state.item(GIVEN) >= self._state.item(DUE):
-            learn_arms(self._state, arms.rows, self._features, self._fitting, self._dims)
+            learn_arms(self._state, arms.rows, self._features, self._fitting, self._objectives)
         if given is None:
             given = self.nothing_given
         if plan.chooser is not None:

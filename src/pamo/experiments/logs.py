@@ -6,6 +6,7 @@ hands them over, and research needs no store.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.contract.events import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Setup, together
+from pamo.contract.events import HISTORY, ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Setup, together
 from pamo.contract.objectives import Objective
 from pamo.errors import InputError
-from pamo.tabular import Columns, Problem, problems_text
+from pamo.tabular import OBJECTIVES, Columns, Problem, problems_text, readable
 
 OVERALL = "overall"
 _SEPARATOR = "|"
@@ -129,8 +130,8 @@ def log_of(
 def log_of_events(events: Iterable[Event], *, groups: Mapping[str, str] | None = None) -> Log:
     """Return the decisions of a journal that have feedback, in the order in which they were made.
 
-    Left out, and counted, are decisions without feedback; those of erased users; and those whose feedback is for
-    another arm than the first, since it is the first whose chance is known.
+    Left out, and counted, are decisions without feedback; those of erased users; those whose feedback is for another
+    arm than the first, since it is the first whose chance is known; and ratings from before, which nobody decided.
     """
     setup: Setup | None = None
     active: dict[str, None] = {}
@@ -152,12 +153,14 @@ def log_of_events(events: Iterable[Event], *, groups: Mapping[str, str] | None =
             everyone = tuple(active)
     if setup is None:
         raise InputError("expected a journal that begins with its objectives, got one that does not: was it cut?")
-    rounds, unanswered, erased, other = [], 0, 0, 0
+    rounds, unanswered, erased, other, history = [], 0, 0, 0, 0
     for name, (decision, offer) in made.items():
         first, chance = decision.arms[0], decision.propensity
         rated = together(given.get(name, ()))
         feedback = rated.get(first) or rated.get("")
-        if not rated:
+        if decision.policy == HISTORY:
+            history += 1
+        elif not rated:
             unanswered += 1
         elif decision.user is None:
             erased += 1
@@ -169,6 +172,7 @@ def log_of_events(events: Iterable[Event], *, groups: Mapping[str, str] | None =
         "decisions without feedback": unanswered,
         "decisions for erased users": erased,
         "decisions with feedback for another arm than the first": other,
+        "ratings from before there were decisions": history,
     }
     return log_of(rounds, setup.objectives, groups=groups, left_out=left_out)
 
@@ -229,6 +233,16 @@ def read_log(
     if problems:
         raise InputError(f"{Path(path).name}: {problems_text(sorted(problems))}")
     return log_of(rounds, objectives, groups=groups, left_out={"rows that lack what is needed": lacking})
+
+
+def objectives_in(path: str | Path) -> tuple[Objective, ...]:
+    """Return the objectives that a trajectory of `pamo simulate` says it has; none for any other file."""
+    source = Path(path)
+    if source.suffix != ".parquet":
+        return ()
+    with readable(source, "a log, a row a round", "reading a log") as (_, parquet):
+        said = (parquet.read_schema(source).metadata or {}).get(OBJECTIVES.encode())
+    return tuple(Objective(**one) for one in json.loads(said)) if said else ()
 
 
 def read_groups(path: str | Path) -> dict[str, str]:

@@ -149,12 +149,12 @@ def _arguments(
     shape = Shape(users=len(users.rounds), arms=count, objectives=objectives, horizon=horizon)
     everything, common = np.empty((tile_height(objectives), count)), np.empty(common_numbers(objectives))
     dims, chosen = dimensions(objectives), offered.astype(np.int64)
-    read_arms(everything, arms.rows, common, dims)
+    read_arms(everything, arms.rows, common, objectives)
     if policy.reads_spread:
         expect(everything, common, arms_prior_of(arms) if arms_prior is None else arms_prior)
         everything[pending_at(objectives)] = 0.0 if pending is None else pending
     if policy.per_user and own is not None:
-        read_arms(everything, own.rows, np.empty_like(common), dims)
+        read_arms(everything, own.rows, np.empty_like(common), objectives)
     tile = np.empty((len(everything), padded(len(chosen))))
     clear_arms(tile)
     tile[:, : len(chosen)] = everything[:, chosen]

@@ -14,14 +14,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pamo.arrays import Floats
-from pamo.compiling import count_of, inlined, kernel, log
+from pamo.compiling import LANES, anywhere, count_of, inlined, kernel, log
 from pamo.estimators import Estimate, Kind
 from pamo.policies.base import Feedback, Policy, Run, Shape, value_of
 from pamo.reading import (
+    LOG_PULLS,
     MEAN,
     PREFERENCE,
     PULLS,
     between_at,
+    complete_at,
     count_at,
     freedom_at,
     freedoms_at,
@@ -49,28 +51,32 @@ def _common_variance(common: Floats, preference: Floats, dims: Any) -> float:
     """The variance of c·r within an arm, from all arms together: what stands in for an arm pulled too few times."""
     objectives, total = count_of(dims), 0.0
     freedoms, between, worth = freedoms_at(objectives), between_at(objectives), worth_at(objectives)
-    together = 1.0 / max(common[freedom_at(objectives)], 1.0)
+    whole = common[freedom_at(objectives)]
+    together = 1.0 / max(whole, 1.0)
     for d in range(objectives):
         along, freedom = 0.0, common[freedoms + d]
         for e in range(d):
             along += 2.0 * preference[e] * common[pair(d, e)]
-        own = common[pair(d, d)] / freedom if freedom > 0.0 else common[between + d] * common[worth + d]
+        if freedom == whole and whole > 0.0:  # complete feedback: no division of its own
+            own = common[pair(d, d)] * together
+        elif freedom > 0.0:
+            own = common[pair(d, d)] / freedom
+        else:
+            own = common[between + d] * common[worth + d]
         total += preference[d] * (along * together + preference[d] * own)
     return float(max(total, 0.0))
 
 
 @inlined
-def _variance(
-    arms: Floats, j: int, preference: Floats, freedom: float, prior: float, common: float, dims: Any
-) -> float:
-    """ŝ_i²: the arm's own variance of c·r, and `prior` pulls' worth of the one that all arms have in common."""
+def _squares(arms: Floats, j: int, preference: Floats, shared: float, dims: Any) -> float:
+    """The squares of c·r around an arm's mean, cᵀS_ic, and `shared` more: those that all arms have in common."""
     first, half = scatter_at(count_of(dims)), 0.0  # half of cᵀSc, from the triangle that is kept of S
     for d in range(count_of(dims)):
         along = 0.5 * preference[d] * arms[first + pair(d, d), j]
         for e in range(d):
             along += preference[e] * arms[first + pair(d, e), j]
         half += preference[d] * along
-    return float(max((2.0 * half + prior * common) / (freedom + prior), 0.0))
+    return float(max(2.0 * half + shared, 0.0))
 
 
 @inlined
@@ -100,12 +106,41 @@ def _own_freedom(arms: Floats, j: int, along: float) -> float:
 
 
 @inlined
+def _is_even(arms: Floats, dims: Any) -> bool:
+    """Whether every pull of every arm gave every objective, and nothing is under way: then N_e is N_i.
+
+    That is the simulator's case, and there is nothing to divide by objective.
+    """
+    uneven, complete, pending = 0, complete_at(count_of(dims)), pending_at(count_of(dims))
+    for j in range(arms.shape[1]):
+        uneven |= 1 if arms[PULLS, j] + arms[pending, j] != arms[complete, j] else 0
+    return uneven == 0
+
+
+@inlined
 def _all_pulls(arms: Floats, dims: Any) -> float:
     """N, the pulls of all the arms on offer, with those under way."""
     total, pending = 0.0, pending_at(count_of(dims))
-    for j in range(arms.shape[1]):
+    tiled = arms.shape[1] // LANES * LANES  # on a GPU nothing pads an offer
+    for j in range(0, tiled, LANES):  # by twos and fours: one after the other is a chain of waiting
+        left = (arms[PULLS, j] + arms[PULLS, j + 1]) + (arms[PULLS, j + 2] + arms[PULLS, j + 3])
+        right = (arms[PULLS, j + 4] + arms[PULLS, j + 5]) + (arms[PULLS, j + 6] + arms[PULLS, j + 7])
+        total += left + right
+        left = (arms[pending, j] + arms[pending, j + 1]) + (arms[pending, j + 2] + arms[pending, j + 3])
+        right = (arms[pending, j + 4] + arms[pending, j + 5]) + (arms[pending, j + 6] + arms[pending, j + 7])
+        total += left + right
+    for j in range(tiled, arms.shape[1]):
         total += arms[PULLS, j] + arms[pending, j]
     return float(max(total, 1.0))
+
+
+@inlined
+def _unseen(preference: Floats, common: Floats, dims: Any) -> float:
+    """√Σc_d²v_d: how much an arm of which nothing was seen may differ from what is expected of it."""
+    total = 0.0
+    for d in range(count_of(dims)):
+        total += preference[d] * preference[d] * common[between_at(count_of(dims)) + d]
+    return math.sqrt(total)
 
 
 @inlined
@@ -125,42 +160,57 @@ def _first_scale(offered: int, pulls: float) -> float:
     return float(1.25 * max(1.0, _MANY / offered) + 0.5 * log(1.0 + pulls / (_MANY * offered)))
 
 
-@inlined
-def deviations(ratio: float, noisy: float) -> float:
-    """How many standard errors of optimism about an arm, with ratio = e^L = N/(N_e·max(1, K/10)).
+@anywhere
+def deviations(level: float, noisy: float) -> float:
+    """How many standard errors of optimism about an arm, with level = L = log(N/N_e) − log⁺(K/10).
 
     z with (φ(z) − z·Φ(−z))/z = e^−L: where one pull costs z and gains, for e^L pulls to come, what the arm may be above
     what is believed. Mixed with 0.45·L as far as the noise within arms drowns the differences between them: then the
-    first pulls mislead, and only what grows with L itself comes back. The fraction is z to a thousandth for every L
-    from −6 to 16.
+    first pulls mislead, and only what grows with L itself comes back. The fraction is z to .0003 for every L from −6 to
+    16, and rises beyond.
     """
-    s = log(1.0 + 0.40238 * ratio)
-    z = s * (0.99033 + s * (0.48149 + s * 0.0012108)) / (1.0 + s * (1.20559 + s * 0.0397486))
-    return float((1.0 - noisy) * z + noisy * 0.45 * max(log(ratio), 0.0))
+    x = max(level + 6.0, 0.0)
+    over = 0.000169024732 + x * (-8.38717561e-5 + x * 1.71127833e-5)
+    over = 0.00124566373 + x * (-0.000207300905 + x * (0.000701917681 + x * over))
+    under = 0.0368652698 + x * (-0.0024261546 + x * 0.000121801203)
+    under = 1.0 + x * (-0.274853052 + x * under)
+    return float((1.0 - noisy) * (over / under) + noisy * 0.45 * max(level, 0.0))
+
+
+@inlined
+def _terms(offered: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any) -> Any:
+    """What the reward bonuses of all arms share: ζ, κ, a, ν_a, κ·s̄², log N − log⁺(K/10) and ζ·B."""
+    scale, prior = run.hyperparameters[0], run.hyperparameters[1]
+    noisy, pulls = min(_worth(common, dims), 1.0), _all_pulls(arms, dims)
+    shared, level = prior * _common_variance(common, user, dims), log(pulls / max(offered / _MANY, 1.0))
+    return scale, prior, noisy, run.hyperparameters[2] + noisy, shared, level, scale * _first_scale(offered, pulls)
 
 
 @inlined
 def _reward_bonus(
-    arms: Floats,
-    j: int,
-    user: Floats,
-    common: Floats,
-    shared: float,
-    first: float,
-    pulls: float,
-    noisy: float,
-    few: float,
-    scale: float,
-    prior: float,
-    dims: Any,
+    arms: Floats, j: int, user: Floats, known: float, log_known: float, unseen: float, terms: Any, dims: Any
 ) -> float:
-    """ζ·h(L)·√((1 + ν/N_e)·ŝ²/N_e); where no pull was seen, nor is under way, `first` times what arms differ by."""
-    along, unknown = _known_of(arms, j, user, common, dims)
-    share = 1.0 / along
-    variance = _variance(arms, j, user, _own_freedom(arms, j, along), prior, shared, dims)
-    bonus = scale * deviations(pulls * share, noisy) * math.sqrt((1.0 + few * min(share, 1.0)) * variance * share)
+    """ζ·h(L)·√((1 + ν/N_e)·ŝ²/N_e), N_e being known; where nothing was seen nor is under way, ζ·B·√Σc_d²v_d."""
+    scale, prior, noisy, few, shared, level, first = terms
+    # (1 + ν/N_e)·ŝ²/N_e, ŝ² = squares/(N_e − 1 + κ), as one fraction
+    over = _squares(arms, j, user, shared, dims) * (known + few * min(known, 1.0))
+    under = (_own_freedom(arms, j, known) + prior) * known * known
+    bonus = scale * deviations(level - log_known, noisy) * math.sqrt(over / under)
     fresh = arms[PULLS, j] + arms[pending_at(count_of(dims)), j] == 0.0
-    return float((first * math.sqrt(unknown) if fresh else bonus) + _offset(arms, j, dims))
+    return float((first * unseen if fresh else bonus) + _offset(arms, j, dims))
+
+
+@inlined
+def _preference_bonus(arms: Floats, j: int, user: Floats, noise: float, rounds: float, dims: Any) -> float:
+    """ξ·σ̂·log(1 + t·‖r̂‖²)·‖r̂‖ in V⁻¹."""
+    objectives, inverse, half = count_of(dims), inverse_at(count_of(dims)), 0.0
+    for d in range(objectives):  # half of ‖r̂‖², from the triangle that is kept of V⁻¹
+        row = 0.5 * user[inverse + pair(d, d)] * arms[MEAN + d, j]
+        for e in range(d):
+            row += user[inverse + pair(d, e)] * arms[MEAN + e, j]
+        half += arms[MEAN + d, j] * row
+    square = max(2.0 * half, 0.0)  # 1/square is how many rounds' worth is known of c in the direction of r̂
+    return float(noise * log(1.0 + rounds * square) * math.sqrt(square))
 
 
 @inlined
@@ -173,41 +223,39 @@ def _offset(arms: Floats, j: int, dims: Any) -> float:
 def _score_hidden_v(
     scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
-    objectives, inverse = count_of(dims), inverse_at(count_of(dims))
-    scale, prior, preference_scale = run.hyperparameters[0], run.hyperparameters[1], run.hyperparameters[3]
-    noisy, pulls = min(_worth(common, dims), 1.0), _all_pulls(arms, dims)
-    few = run.hyperparameters[2] + noisy
-    first = scale * _first_scale(offered, pulls)
-    shared, each = _common_variance(common, user, dims), pulls / max(offered / _MANY, 1.0)
-    noise = preference_scale * math.sqrt(user[noise_at(objectives)])
-    rounds = t * min(math.sqrt(_MANY / offered), 1.0)
+    noise = run.hyperparameters[3] * math.sqrt(user[noise_at(count_of(dims))])
+    terms, rounds = _terms(offered, arms, user, common, run, dims), t * min(math.sqrt(_MANY / offered), 1.0)
+    if _is_even(arms, dims):
+        unseen = _unseen(user, common, dims)
+        for j in range(len(scores)):
+            known = max(arms[PULLS, j], 1.0)
+            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], unseen, terms, dims)
+            score = value_of(arms, j, user, dims) + bonus
+            scores[j] = score + _preference_bonus(arms, j, user, noise, rounds, dims)
+        return
     for j in range(len(scores)):
-        half = 0.0  # of ‖r̂‖² in V⁻¹, from the triangle that is kept of it
-        for d in range(objectives):
-            row = 0.5 * user[inverse + pair(d, d)] * arms[MEAN + d, j]
-            for e in range(d):
-                row += user[inverse + pair(d, e)] * arms[MEAN + e, j]
-            half += arms[MEAN + d, j] * row
-        square = max(2.0 * half, 0.0)  # 1/square is how many rounds' worth is known of c in the direction of r̂
-        score = value_of(arms, j, user, dims) + _reward_bonus(
-            arms, j, user, common, shared, first, each, noisy, few, scale, prior, dims
-        )
-        scores[j] = score + noise * log(1.0 + rounds * square) * math.sqrt(square)
+        known, unknown = _known_of(arms, j, user, common, dims)
+        bonus = _reward_bonus(arms, j, user, known, log(known), math.sqrt(unknown), terms, dims)
+        score = value_of(arms, j, user, dims) + bonus
+        scores[j] = score + _preference_bonus(arms, j, user, noise, rounds, dims)
 
 
 @kernel
 def _score_estimated_v(
     scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
-    scale, prior = run.hyperparameters[0], run.hyperparameters[1]
-    noisy, pulls = min(_worth(common, dims), 1.0), _all_pulls(arms, dims)
-    few = run.hyperparameters[2] + noisy
-    first = scale * _first_scale(offered, pulls)
-    shared, each = _common_variance(common, user, dims), pulls / max(offered / _MANY, 1.0)
+    terms = _terms(offered, arms, user, common, run, dims)
+    if _is_even(arms, dims):
+        unseen = _unseen(user, common, dims)
+        for j in range(len(scores)):
+            known = max(arms[PULLS, j], 1.0)
+            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], unseen, terms, dims)
+            scores[j] = value_of(arms, j, user, dims) + bonus
+        return
     for j in range(len(scores)):
-        scores[j] = value_of(arms, j, user, dims) + _reward_bonus(
-            arms, j, user, common, shared, first, each, noisy, few, scale, prior, dims
-        )
+        known, unknown = _known_of(arms, j, user, common, dims)
+        bonus = _reward_bonus(arms, j, user, known, log(known), math.sqrt(unknown), terms, dims)
+        scores[j] = value_of(arms, j, user, dims) + bonus
 
 
 @kernel
@@ -228,13 +276,13 @@ def _draw_posterior(
                 entry -= room[d, k] * room[e, k]
             room[d, e] = math.sqrt(max(entry, 0.0)) if d == e else (entry / room[e, e] if room[e, e] > 0.0 else 0.0)
             drawn[d] += room[d, e] * z
-    shared = _common_variance(common, drawn, dims)
+    shared = prior * _common_variance(common, drawn, dims)
     for j in range(offered):
         along, unknown = _known_of(arms, j, drawn, common, dims)
         freedom = _own_freedom(arms, j, along) + prior
         # Normal-Gamma: the variance is drawn, too, so that the value has a Student t of so many degrees of freedom.
         shrink = freedom / (2.0 * gamma(run.stream, 0.5 * freedom))
-        variance = scale * shrink * _variance(arms, j, drawn, freedom - prior, prior, shared, dims) / along
+        variance = scale * shrink * _squares(arms, j, drawn, shared, dims) / (freedom * along)
         if arms[PULLS, j] + arms[pending_at(objectives), j] == 0.0:
             variance = unknown
         value = value_of(arms, j, drawn, dims) + math.sqrt(variance) * normal(run.stream)

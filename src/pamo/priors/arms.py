@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.arrays import Floats
-from pamo.compiling import count_of, dimensions, inlined, kernel
+from pamo.compiling import count_of, inlined, kernel
 from pamo.errors import InputError
 from pamo.reading import (
     MEAN,
@@ -193,9 +193,9 @@ def arms_prior_of(arms: ArmStatistics, features: npt.ArrayLike | None = None) ->
     """
     count, objectives = len(arms.rows), arms.objectives
     tile, common = np.empty((tile_height(objectives), padded(count))), np.empty(common_numbers(objectives))
-    dims, table = dimensions(objectives), prepared(features, count)
-    read_arms(tile, arms.rows, common, dims)
-    fit_arms(tile[None], common, table, room_for_arms(table.shape[1]), dims)
+    table = prepared(features, count)
+    read_arms(tile, arms.rows, common, objectives)
+    fit_arms(tile[None], common, table, room_for_arms(table.shape[1]), objectives)
     return arms_prior_in(tile, common, count, objectives)
 
 

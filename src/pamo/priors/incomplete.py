@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import count_of, dimensions, inlined, kernel
+from pamo.compiling import count_of, inlined, kernel
 from pamo.priors.arms import ArmsPrior
 from pamo.priors.user import PAPER, Population
 from pamo.priors.user import PLAIN as PLAIN_WEIGHT
@@ -207,7 +207,7 @@ def whole_rows(
     """Return the users' rows with what their pairs' rows say added; read: what is known of each user so far."""
     rows = users.rows.copy()
     values = np.empty(users.objectives + 1)
-    _add_pairs(rows, pairs, arms.rows, foretold, read, population, values, dimensions(users.objectives))
+    _add_pairs(rows, pairs, arms.rows, foretold, read, population, values, users.objectives)
     return UserStatistics(rows=rows, stated=users.stated)
 
 
@@ -301,7 +301,7 @@ def fit_factors(foretold: Foretold, pairs: Pairs, arms: ArmStatistics, read: Flo
     """Fit arms' scores on hidden objectives to the users' overall scores, given the users' preferences."""
     objectives = arms.objectives
     room, values = np.zeros((len(arms.rows), objectives + 1, objectives)), np.empty(objectives + 1)
-    _ask_factors(room, foretold, pairs, arms.rows, read, population, values, dimensions(objectives))
+    _ask_factors(room, foretold, pairs, arms.rows, read, population, values, objectives)
     latent = (arms.objective_count == 0.0) & (foretold.hidden > 0.0) & (arms.all_pulls > 0.0)[:, None]
     matrix, right = room[:, :objectives], room[:, objectives]
     diagonal = np.einsum("idd->id", matrix)
@@ -338,7 +338,7 @@ def _left_over(
 def left_over(pairs: Pairs, arms: ArmStatistics, foretold: Foretold, read: Floats) -> Floats:
     """Return for each pair Σ(g − ĉ·r) over its rounds."""
     out, values = np.empty(len(pairs.rows)), np.empty(arms.objectives + 1)
-    _left_over(out, pairs, arms.rows, foretold, read, values, dimensions(arms.objectives))
+    _left_over(out, pairs, arms.rows, foretold, read, values, arms.objectives)
     return out
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.compiling import count_of, dimensions, inlined, kernel, row_of
+from pamo.compiling import count_of, inlined, kernel, row_of
 from pamo.errors import InputError
 from pamo.priors.user import (
     BIAS_MEAN,
@@ -416,7 +416,7 @@ def sites_of(users: UserStatistics, population: Population) -> Floats:
     Between two fits of a prior the simulator keeps to the sites that it found at the first.
     """
     out = np.empty((len(users.rows), 2, users.objectives))
-    _find_all_sites(out, users.rows[:, :, None], population, room_for(users.objectives), dimensions(users.objectives))
+    _find_all_sites(out, users.rows[:, :, None], population, room_for(users.objectives), users.objectives)
     return out
 
 
@@ -460,7 +460,8 @@ def population_of(
         raise InputError(f"expected elasticity between 0 and 1, or none to fit it, got {elasticity}")
     population = empty_population(users.objectives, ridge=ridge)
     fitted = -1.0 if elasticity is None else float(elasticity)
-    room, dims = room_for(users.objectives), dimensions(users.objectives)
-    sites = np.empty((len(users.rows), 2 * users.objectives, 1))
-    fit_population(population, users.rows[:, :, None], sites, 0, len(users.rows), bias, fitted, levels, room, dims)
+    objectives = users.objectives
+    room, sites = room_for(objectives), np.empty((len(users.rows), 2 * objectives, 1))
+    rows = users.rows[:, :, None]
+    fit_population(population, rows, sites, 0, len(rows), bias, fitted, levels, room, objectives)
     return population

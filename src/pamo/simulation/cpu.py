@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,20 @@ from pamo.policies.base import Feedback, Keeps, Policy, Shape, check_kernel
 from pamo.policies.registry import labels, parse
 from pamo.priors import PAPER, PLAIN, RIDGE
 from pamo.progress import Bar, Progress, scaled, unseen
-from pamo.simulation.learning import Spread, TrialPlan
+from pamo.simulation.learning import Spread, TrialPlan, learn_anew
 from pamo.simulation.loop import ABREAST, Records, Watched, abreast, filled, shapes_of_desk, trial_loop, zeros
 from pamo.simulation.plain import Plain, PlainPolicy, play_plainly
 from pamo.simulation.result import PolicyResult, Result
 from pamo.simulation.rounds import choosing, drawing
+from pamo.simulation.trajectory import noting, room_of, width_of, write_trajectory
+from pamo.tabular import require_pyarrow
 
 _MAX_SEED = 2**63 - 1
 
 DEVICES = ("cpu", "cuda")
 PRECISIONS = ("double", "single")
+MOST_NOTES = 1 << 28
+"""The most numbers that a trajectory may be noted by: two gigabytes."""
 
 
 def simulate(
@@ -48,6 +53,7 @@ def simulate(
     progress: bool = False,
     device: str = "cpu",
     precision: str = "double",
+    trajectory: str | Path | None = None,
 ) -> Result:
     """Run each policy on the same trials of an environment, and return what was seen.
 
@@ -56,7 +62,9 @@ def simulate(
     over machines (`Result.join` puts it together again). checkpoints: how many rounds, evenly spread, to note
     regret at, or which. threads: by default one a core. progress: a bar on stderr. device: `cpu`, or `cuda` for the
     same trials on an NVIDIA GPU, which pays from some thousands of them on. precision: `double`, or on a GPU `single`,
-    to keep what is learned in half the memory: faster, and not the same to the last digits.
+    to keep what is learned in half the memory: faster, and not the same to the last digits. trajectory: a Parquet file
+    to write every decision to, of a single policy: who was offered what, what was chosen, with which chance, and what
+    came of it (`pamo evaluate` reads it).
 
     All policies meet the same instances and, as far as their choices agree, the same draws.
 
@@ -87,6 +95,8 @@ def simulate(
             f"{environment.users} users and {environment.arm_count} arms; run fewer trials at a time (first_trial)"
         )
     ready = [_Ready(policy, environment, rounds) for policy in several]
+    if trajectory is not None:
+        notes, noted = _noted(trajectory, ready, trials, first_trial, seed, device)
     settings = {
         "environment": environment.settings,
         "rounds": int(rounds),
@@ -109,9 +119,39 @@ def simulate(
                 progress=scaled(bar.advance, 1.0 / len(several)) if shown else None,
                 device=device,
                 precision=precision,
+                observer=None if trajectory is None else noted,
+                notes=None if trajectory is None else notes,
             )
             outcomes[name] = PolicyResult.from_records(one.policy, one.plan, marks, records, seconds)
+    if trajectory is not None:
+        write_trajectory(trajectory, notes, several[0], environment, rounds, first_trial)
     return Result(settings=settings, policies=outcomes)
+
+
+def _noted(
+    trajectory: str | Path, ready: Sequence[_Ready], trials: int, first_trial: int, seed: int, device: str
+) -> tuple[Floats, Observer]:
+    """Return room for the notes of every decision, and who notes them."""
+    (one, *more), target = ready, Path(trajectory)
+    if more or isinstance(one.policy, Plain) or type(one.policy).remember is not None or device != "cpu":
+        raise InputError(
+            "expected one policy with a kernel, that keeps no rows of its own, on the device 'cpu', for a trajectory"
+        )
+    if target.suffix != ".parquet" or not target.parent.is_dir():
+        raise InputError(f"expected a trajectory that ends in .parquet, in an existing folder, got {str(trajectory)!r}")
+    require_pyarrow("a trajectory")
+    objectives, plan = one.environment.objectives, one.plan
+    width = plan.rounds * plan.users * width_of(objectives)
+    if trials * width > MOST_NOTES:
+        raise InputError(
+            f"expected a trajectory of at most {MOST_NOTES // width_of(objectives):,} decisions, got {trials} trials × "
+            f"{plan.rounds} rounds × {plan.users} users"
+        )
+    numbers = np.array([seed, first_trial, *one.hyperparameters], dtype=np.float64)
+    observer = Observer(
+        kernel=noting(type(one.policy).kernel), numbers=numbers, width=width, room=room_of(plan, objectives)
+    )
+    return np.zeros((trials, width)), observer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +217,7 @@ class _Ready:
         self.plan = plan_for(policy, environment, rounds)
         self.plan = self.plan._replace(wants_stated=self.plan.wants_stated or stated)
         shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
-        self._numbers, self._keeps = _numbers(policy, shape), _keeps(policy, shape)
+        self.hyperparameters, self._keeps = _numbers(policy, shape), _keeps(policy, shape)
         self._spread = spread_for(policy, environment.objectives, observed=observed)
 
     def play(
@@ -220,7 +260,7 @@ class _Ready:
                 self._spread,
                 self._keeps,
                 environment.objectives,
-                hyperparameters=self._numbers,
+                hyperparameters=self.hyperparameters,
                 numbers=environment.numbers(),
                 seed=seed,
                 first_trial=first_trial,
@@ -235,7 +275,13 @@ class _Ready:
         size = max(-(-trials // (4 * workers)), min(-(-ABREAST // plan.users), -(-trials // workers)))
         chunks = [(first, min(first + size, trials)) for first in range(0, trials, size)]
         loop = trial_loop(environment.objectives, self._spread is not None, observer is not None)
-        kernels = (choose, type(environment).instance, draw, None if observer is None else observer.kernel)
+        kernels: tuple[Any, ...] = (
+            choose,
+            type(environment).instance,
+            draw,
+            None if observer is None else observer.kernel,
+        )
+        kernels += (None if self._spread is None else learn_anew,)
         dims, numbers = dimensions(environment.objectives), environment.numbers()
 
         def work(worker: int, first: int, last: int) -> None:
@@ -255,7 +301,7 @@ class _Ready:
                 first,
                 last,
                 plan,
-                self._numbers,
+                self.hyperparameters,
                 numbers,
                 marks,
                 records,

@@ -29,7 +29,7 @@ from pamo.errors import InputError, missing_extra
 from pamo.policies.base import Keeps, Kept
 from pamo.priors import Room
 from pamo.progress import Progress, unseen
-from pamo.simulation.learning import Spread, TrialPlan, Users
+from pamo.simulation.learning import Spread, TrialPlan, Users, learn_anew
 from pamo.simulation.loop import Desk, Records, filled, run_trials, shapes_of_desk
 
 if not hasattr(np, "row_stack"):  # numba-cuda looks for it, and NumPy 2.5 has it no more
@@ -234,6 +234,7 @@ def _compiled(
     kept_arms, kept_users, kept_shared = kept
     read, rows, told_stated, told, sites, here, priors = of_users
     root, lines, curve, user, own_sites, moments = of_room
+    relearn = None if spread is None else learn_anew
 
     @cuda.jit  # type: ignore[untyped-decorator]
     def play_trial(arguments: Any) -> None:
@@ -294,6 +295,7 @@ def _compiled(
             instance,
             draw,
             None,
+            relearn,
             seed,
             first_trial,
             k * share,

@@ -238,11 +238,10 @@ def learn_users(
     plan: TrialPlan,
     lanes: int | None,
     room: Floats,
-    working: Room,
     spread: Any,
     dims: Any,
 ) -> None:
-    """Take a round into all that is known of its users (Alg. 1 and 2, the updating lines of the inner loop)."""
+    """Take a round into what is known of its users (Alg. 1 and 2, the updating lines of the inner loop)."""
     objectives = count_of(dims)
     if plan.wants_stated:
         for n in range(trials * plan.users):
@@ -261,19 +260,12 @@ def learn_users(
                 stepping = not (spread.bias or spread.non_negative)
                 rows, told = bare(users.rows[chunk]), bare(users.told[chunk])
                 _step_rows(read, rows, told, values, here, room, lanes, stepping, dims)
-        if spread is not None:  # noqa: SIM102  # Numba drops it for a None only as it stands
-            if spread.bias or spread.non_negative:
-                for n in range(trials * plan.users):
-                    chunk, lane = seat(n, lanes)
-                    if users.here[chunk, lane] > 0.0:
-                        prior = _prior(users, n // plan.users, dims)
-                        _read(users, n, prior, spread, working, dims)
 
 
-@inlined
-def _read(users: Users, n: int, prior: Population, spread: Spread, room: Room, dims: Any) -> None:
+@kernel
+def _read(users: Users, n: int, trial: int, spread: Spread, room: Room, dims: Any) -> None:
     """Work out what is read of a user, by the sites that were found when the prior was fitted."""
-    own, objectives = row_of(users.sites, n), count_of(dims)
+    own, objectives, prior = row_of(users.sites, n), count_of(dims), _prior(users, trial, dims)
     for d in range(objectives):
         room.sites[PULL, d], room.sites[STRENGTH, d] = own[d], own[objectives + d]
     if prior.numbers[SHARE] > 0.0:
@@ -283,14 +275,14 @@ def _read(users: Users, n: int, prior: Population, spread: Spread, room: Room, d
     read_with_sites(row_of(users.read, n), row_of(users.rows, n), prior, spread.non_negative, room, dims)
 
 
-@inlined
-def _find(users: Users, n: int, prior: Population, spread: Spread, room: Room, dims: Any) -> None:
+@kernel
+def _find(users: Users, n: int, trial: int, spread: Spread, room: Room, dims: Any) -> None:
     """Find a user's sites, and do the same."""
-    own, objectives = row_of(users.sites, n), count_of(dims)
+    own, objectives, prior = row_of(users.sites, n), count_of(dims), _prior(users, trial, dims)
     find_sites(row_of(users.read, n), row_of(users.rows, n), prior, room, dims)
     for d in range(objectives):
         own[d], own[objectives + d] = room.sites[PULL, d], room.sites[STRENGTH, d]
-    _read(users, n, prior, spread, room, dims)
+    _read(users, n, trial, spread, room, dims)
 
 
 # ---- what a round says of everybody
@@ -308,39 +300,58 @@ def next_fit(t: int) -> int:
 following_fit = inlined(next_fit)
 
 
-@kernel
-def learn_priors(users: Users, trials: int, plan: TrialPlan, spread: Spread, room: Room, dims: Any) -> None:
-    """Fit each trial's prior to its users' rows, and every user's estimate to the prior."""
-    for trial in range(trials):
-        prior, first = _prior(users, trial, dims), trial * plan.users
-        fit_population(
-            prior,
-            users.rows,
-            users.sites,
-            first,
-            plan.users,
-            spread.bias,
-            spread.elasticity,
-            spread.levels,
-            room,
-            dims,
-        )
-        for n in range(first, first + plan.users):
-            _find(users, n, prior, spread, room, dims)
-            _tell(users, n, prior)
+NOBODY, NEWCOMERS, EVERYBODY = range(3)
+"""Whose estimates are worked out anew."""
 
 
 @kernel
-def learn_newcomers(users: Users, trials: int, plan: TrialPlan, spread: Spread, room: Room, dims: Any) -> None:
-    """Work out anew what each trial's newcomers are like: by two levels that depends on their rounds, not on steps."""
-    for trial in range(trials):
-        prior, first = _prior(users, trial, dims), trial * plan.users
-        for n in range(first + plan.users - plan.newcomers, first + plan.users):
-            _find(users, n, prior, spread, room, dims)
+def learn_anew(
+    whose: int,
+    reading: bool,
+    users: Users,
+    arms: Floats,
+    common: Floats,
+    trials: int,
+    plan: TrialPlan,
+    spread: Spread,
+    room: Room,
+    fitting: Floats,
+    dims: Any,
+) -> None:
+    """Fit what each trial's users, and its arms, have in common to what was seen of them, and everybody's estimate.
 
+    whose: of newcomers the estimate alone, which by two levels depends on their rounds and not on steps. reading:
+    whether all users are read from their rows, as they are after each round where steps are not enough.
 
-@kernel
-def learn_arms(arms: Floats, common: Floats, trials: int, blocks: int, room: Floats, dims: Any) -> None:
-    """Fit the prior of each trial's arms to what was seen of them."""
-    for trial in range(trials):
-        fit_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], None, room, dims)
+    The trial loop is handed this as it is a policy: rarely called, and large, it is compiled by itself, and once.
+    """
+    if reading:
+        for n in range(trials * plan.users):
+            if users.here[n // users.here.shape[1], n % users.here.shape[1]] > 0.0:
+                _read(users, n, n // plan.users, spread, room, dims)
+    blocks = plan.arms // plan.offer_size
+    for trial in range(trials if whose != NOBODY else 0):
+        first, last = trial * plan.users, (trial + 1) * plan.users
+        if whose == NEWCOMERS:
+            for n in range(last - plan.newcomers, last):
+                _find(users, n, trial, spread, room, dims)
+            continue
+        if spread.arms:
+            fit_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], None, fitting, dims)
+        if spread.shared and plan.kind == RIDGE:
+            prior = _prior(users, trial, dims)
+            fit_population(
+                prior,
+                users.rows,
+                users.sites,
+                first,
+                plan.users,
+                spread.bias,
+                spread.elasticity,
+                spread.levels,
+                room,
+                dims,
+            )
+            for n in range(first, last):
+                _find(users, n, trial, spread, room, dims)
+                _tell(users, n, prior)

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import bare, compile_for, count_of, dimensions, kernel, lane_of, row_of, seat
+from pamo.compiling import bare, compile_for, count_of, dimensions, generally, kernel, lane_of, row_of, seat
 from pamo.environments.base import instance_signature
 from pamo.environments.protocols import ALL, assign
 from pamo.pareto import shortfall
@@ -34,6 +34,9 @@ from pamo.reading import (
     user_numbers,
 )
 from pamo.simulation.learning import (
+    EVERYBODY,
+    NEWCOMERS,
+    NOBODY,
     PLAN_TYPE,
     RIDGE,
     SPREAD_TYPE,
@@ -44,9 +47,6 @@ from pamo.simulation.learning import (
     arrive,
     following_fit,
     forget_users,
-    learn_arms,
-    learn_newcomers,
-    learn_priors,
     learn_users,
     shapes_of_users,
 )
@@ -190,7 +190,7 @@ class Moment(NamedTuple):
     first: int
     """The trial's first user in `users`: user n of the trial is `row_of(users.read, first + n)`."""
     arms: Floats
-    """The trial's tiles, (blocks, …)."""
+    """The trial's tiles, (blocks, …); where each user has arms of their own, user after user."""
     users: Users
     common: Floats
     means: Floats
@@ -199,6 +199,8 @@ class Moment(NamedTuple):
     """(users, D): the true mean preferences."""
     chosen: Ints
     """(users,): the arms that they chose."""
+    rewards: Floats
+    """What all users were given for it, in lanes, the overall score last; of this trial's from `first` on."""
 
 
 class Watched(NamedTuple):
@@ -246,6 +248,7 @@ def run_trials(
     instance: Any,
     draw: Any,
     observer: Any,
+    relearn: Any,
     seed: int,
     first_trial: int,
     first_row: int,
@@ -266,6 +269,7 @@ def run_trials(
 ) -> None:
     """Play the trials of these rows of the records."""
     objectives, size, each = count_of(dims), plan.offer_size, plan.users
+    rarely = generally(dims, lanes)
     blocks, most = plan.arms // size, len(desk.means)
     means, truth, gaps, pareto = desk.means, desk.truth, desk.gaps, desk.pareto
     arms, sums, common, users = desk.arms, desk.sums, desk.common, desk.users
@@ -293,10 +297,10 @@ def run_trials(
         desk.kept.shared.fill(0.0)
         if spread is not None:
             for trial in range(trials if spread.arms else 0):
-                start_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], dims)
+                start_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], rarely)
         rewards.fill(0.0)
         statements.fill(0.0)
-        forget_users(users, truth, plan, spread, dims)
+        forget_users(users, truth, plan, spread, rarely)
         regret.fill(0.0)
         totals.fill(0.0)
         place, due, due_new = 0, 1, 1
@@ -354,19 +358,20 @@ def run_trials(
                         t,
                         base + trial,
                         first,
-                        arms[trial * blocks : (trial + 1) * blocks],
+                        arms if plan.per_user else arms[trial * blocks : (trial + 1) * blocks],
                         users,
                         common[trial],
                         means[trial],
                         truth[trial],
                         chosen[first : first + each],
+                        rewards,
                     )
                     observer(moment, watched, plan, dims)
             if t == 1:
-                arrive(users, trials, 0, each - plan.newcomers, plan, lanes, dims)
+                arrive(users, trials, 0, each - plan.newcomers, plan, lanes, rarely)
             if t == plan.arrival:
-                arrive(users, trials, each - plan.newcomers, each, plan, lanes, dims)
-            learn_users(users, trials, rewards, statements, plan, lanes, desk.room, desk.working, spread, dims)
+                arrive(users, trials, each - plan.newcomers, each, plan, lanes, rarely)
+            learn_users(users, trials, rewards, statements, plan, lanes, desk.room, spread, dims)
             # Every user chose from the arms as they stood at the round's start.
             for trial in range(trials):
                 pareto_regret, overall, optimal = 0.0, 0.0, 0.0
@@ -385,16 +390,16 @@ def run_trials(
                 totals[trial, 1] += overall
                 totals[trial, 2] += optimal
             if spread is not None:
-                shared, own = spread.shared and plan.kind == RIDGE, t - plan.arrival + 1
-                if shared and spread.levels and plan.newcomers > 0 and own >= due_new:
-                    due_new = following_fit(own)
-                    learn_newcomers(users, trials, plan, spread, desk.working, dims)
+                whose, own = NOBODY, t - plan.arrival + 1
+                if spread.shared and spread.levels and plan.newcomers > 0 and own >= due_new:
+                    due_new, whose = following_fit(own), NEWCOMERS
                 if t >= due:
-                    due = following_fit(t)
-                    if spread.arms:
-                        learn_arms(arms, common, trials, blocks, desk.fitting, dims)
-                    if shared:
-                        learn_priors(users, trials, plan, spread, desk.working, dims)
+                    due, whose = following_fit(t), EVERYBODY
+                reading = plan.kind == RIDGE and (spread.bias or spread.non_negative)
+                if reading or whose != NOBODY:
+                    relearn(
+                        whose, reading, users, arms, common, trials, plan, spread, desk.working, desk.fitting, rarely
+                    )
             if t == checkpoints[place]:
                 for trial in range(trials):
                     row = base + trial
@@ -431,9 +436,20 @@ def _desk_type() -> Any:
 def observer_signature(objectives: int) -> Any:
     """Return the Numba signature of every observer: observer(moment, watched, plan, dims)."""
     moment = types.NamedTuple(
-        (types.int64,) * 3 + (_array(3), USERS_TYPE, _array(1), _array(2), _array(2), _array(1, types.int64)), Moment
+        (types.int64,) * 3
+        + (_array(3), USERS_TYPE, _array(1), _array(2), _array(2), _array(1, types.int64), _array(3)),
+        Moment,
     )
     return types.void(moment, WATCHED_TYPE, PLAN_TYPE, numba.typeof(dimensions(objectives)))
+
+
+@cache
+def _relearning_signature() -> Any:
+    """Return the Numba signature of `learn_anew`."""
+    room, desk = types.NamedTuple((_array(2),) * 3 + (_array(1),) + (_array(2),) * 2, Room), (_array(3), _array(2))
+    return types.void(
+        types.int64, types.boolean, USERS_TYPE, *desk, types.int64, PLAN_TYPE, SPREAD_TYPE, room, _array(2), types.int64
+    )
 
 
 WATCHED_TYPE = types.NamedTuple((_array(1), _array(2), _array(1)), Watched)
@@ -448,6 +464,7 @@ def trial_loop(objectives: int, reads_spread: bool = False, observed: bool = Fal
         types.FunctionType(instance_signature(objectives)),
         types.FunctionType(drawing_signature(objectives)),
         types.FunctionType(observer_signature(objectives)) if observed else types.none,
+        types.FunctionType(_relearning_signature()) if reads_spread else types.none,
         types.uint64,
         whole,
         whole,

@@ -26,13 +26,14 @@ from pamo.reading import (
 )
 from pamo.simulation.cpu import plan_for, spread_for
 from pamo.simulation.learning import (
+    EVERYBODY,
+    NEWCOMERS,
+    NOBODY,
     RIDGE,
     Users,
     arrive,
     forget_users,
-    learn_arms,
-    learn_newcomers,
-    learn_priors,
+    learn_anew,
     learn_users,
     next_fit,
     shapes_of_users,
@@ -155,7 +156,7 @@ class Player:
         for user, _ in pulls:
             users.here[divmod(user, LANES)] = 1.0
         if plan.kind == RIDGE or plan.wants_stated:  # else there is nothing to learn of them, and a call is not free
-            learn_users(users, 1, rewards, statements, plan, LANES, self._room, self._working, self._spread, dims)
+            learn_users(users, 1, rewards, statements, plan, LANES, self._room, self._spread, dims)
         for user, (arm, values, _) in pulls:
             owner = user if self.policy.per_user else 0
             step_arm(self._arms[owner], arm, self._sums[owner, arm], values, self._common[0], self._spread, dims)
@@ -173,13 +174,12 @@ class Player:
         plan, spread, t = self._plan, self._spread, self.round
         if spread is None:
             return
-        shared, own = spread.shared and plan.kind == RIDGE, t - plan.arrival + 1
-        if shared and spread.levels and plan.newcomers > 0 and own >= self._due_new:
-            self._due_new = next_fit(own)
-            learn_newcomers(self._users, 1, plan, spread, self._working, self._dims)
+        whose, own = NOBODY, t - plan.arrival + 1
+        if spread.shared and spread.levels and plan.newcomers > 0 and own >= self._due_new:
+            self._due_new, whose = next_fit(own), NEWCOMERS
         if t >= self._due:
-            self._due = next_fit(t)
-            if spread.arms:
-                learn_arms(self._arms, self._common, 1, len(self._arms), self._fitting, self._dims)
-            if shared:
-                learn_priors(self._users, 1, plan, spread, self._working, self._dims)
+            self._due, whose = next_fit(t), EVERYBODY
+        reading = plan.kind == RIDGE and (spread.bias or spread.non_negative)
+        if reading or whose != NOBODY:
+            tables = self._users, self._arms, self._common
+            learn_anew(whose, reading, *tables, 1, plan, spread, self._working, self._fitting, self._objectives)

@@ -245,7 +245,7 @@ def import_(path: str | Path, address: str | Path, *, progress: Progress | None 
 
     If that fails there is no store afterwards, or the empty one that was there before.
     """
-    return _begin(address, _told(exported(Path(path)), progress))
+    return begin(address, exported(Path(path)), progress=progress)
 
 
 def migrate(source: Store, address: str | Path, *, progress: Progress | None = None) -> int:
@@ -254,7 +254,7 @@ def migrate(source: Store, address: str | Path, *, progress: Progress | None = N
     What is recorded in the source after this has begun is not taken along. If it fails there is no store at the address
     afterwards, or the empty one that was there before.
     """
-    return _begin(address, _told(source.events(), progress))
+    return begin(address, source.events(), progress=progress)
 
 
 def _told(events: Iterator[Item], progress: Progress | None) -> Iterator[Item]:
@@ -272,8 +272,9 @@ def _told(events: Iterator[Item], progress: Progress | None) -> Iterator[Item]:
     progress(count)
 
 
-def _begin(address: str | Path, events: Iterator[tuple[int, Event]]) -> int:
+def begin(address: str | Path, journal: Iterator[tuple[int, Event]], *, progress: Progress | None = None) -> int:
     """Fill the store at an address, which is begun where there is none, with a journal; return the number of events."""
+    events = _told(journal, progress)
     sequence, setup = next(events, (0, None))
     if not isinstance(setup, Setup):
         raise InputError("expected a journal that begins with its objectives, got one that does not: was it cut?")
