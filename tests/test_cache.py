@@ -39,7 +39,7 @@ counts = {
     name: [sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())]
     for name, kernel in kernels.items()
 }
-# What kernels have compiled into them has no way in from Python: were that taken from the cache here, we would end here.
+# What kernels have compiled into them has no way in from Python: were that taken from the cache, we would end here.
 row = np.zeros(6)
 observe(row, 0, 1.0, np.ones(3), 3)
 assert row.tolist() == [1.0] * 6

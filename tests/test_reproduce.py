@@ -17,7 +17,7 @@ import pytest
 from pamo import simulate
 from pamo.cli import main
 from pamo.experiments import grid
-from pamo.experiments.paper import STUDIES, ablation
+from pamo.experiments.paper import EXTENDED, STUDIES, ablation
 from pamo.experiments.report import html, markdown, summary
 from pamo.experiments.runner import digest, finished, run_studies, settings_of
 from pamo.experiments.study import Study, Verdict
@@ -150,7 +150,7 @@ def test_an_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.Capt
 
 def test_list_names_the_studies(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(STUDIES)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [*STUDIES, *EXTENDED]
 
 
 # Verdicts follow from the results: results that should fail do.

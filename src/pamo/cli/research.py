@@ -20,7 +20,7 @@ examples:
 
 _REPRODUCE_HELP = """\
 examples:
-  pamo reproduce                       everything, at the paper's size: about two minutes on two cores
+  pamo reproduce                       everything, at the paper's size: a few minutes on two cores
   pamo reproduce --quick               everything, small: a few seconds
   pamo reproduce --extended            and what others claim of the families that the paper cites
   pamo reproduce hidden --trials 400   one study, with more trials

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.experiments.figures import draw_band, label, legend_above, panels
+from pamo.experiments.figures import label, legend_above, panels
 from pamo.experiments.study import Claim, Drawing, Finding, Study, judge_share
 from pamo.experiments.tables import Table, Tables
 from pamo.progress import Progress
-from pamo.simulation.plot import BLUE, DASHED, VERMILION, Style
+from pamo.simulation.plot import BLUE, DASHED, VERMILION, Style, draw_band
 
 WEIGHTED, PLAIN = "weighted, √w·ζᵀr", "plain, ζᵀr"
 _STYLES: dict[str, Style] = {WEIGHTED: (BLUE, "-"), PLAIN: (VERMILION, DASHED)}
