@@ -142,7 +142,7 @@ class SqliteErasing(SqliteWriting):
             sequence, kind, decision, name, key, body, own, summed = row
             room = record_size(name, key, body, summed, *self._numbers(kind, name, key))
             new = encode(redacted(old)).body
-            for spaces in range(max(room - record_size(None, None, new, 0, None, None), 0), -1, -1):
+            for spaces in range(max(room - record_size(None, None, new, summed, None, None), 0), -1, -1):
                 padded = new + " " * spaces
                 summed = checksum(own, kind, decision, None, None, padded)
                 left = room - record_size(None, None, padded, summed, None, None)
