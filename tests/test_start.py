@@ -1,4 +1,4 @@
-"""Every step of the page *Start here* is taken: the demonstration, and the service with what is asked of it.
+"""The steps of the page *Start here* are taken: the service is started, and asked what the page asks of it.
 
 What it shows in Python is run with all documents' blocks, in tests/test_docs.py.
 """
@@ -24,19 +24,12 @@ def _lines(beginning: str) -> list[str]:
     return [line for line in shown if line.startswith(beginning)]
 
 
-def _started(line: str, folder: Path, *more: str) -> Server:
-    """Start what a line says, on a port that is free."""
-    command, *arguments = shlex.split(line)
-    assert command == "pamo"
-    return Server([sys.executable, "-m", "pamo", *arguments, "--port", "0", *more], folder)
-
-
-def test_the_demonstration_opens(tmp_path: Path) -> None:
-    (line,) = _lines("pamo demo")
-    with _started(line, tmp_path, "--no-browser") as server:
-        page = httpx.get(server.url, timeout=60, follow_redirects=True)
-    assert page.status_code == 200
-    assert "pamo" in page.text
+def test_every_command_of_the_page_is_taken_somewhere() -> None:
+    """`pamo demo` is started by tests/service/test_demo.py, with nothing but the browser left out."""
+    (serve,) = _lines("pamo serve")
+    assert _lines("pamo ") == ["pamo demo", serve]
+    shown = [line for block in blocks(PAGE, "text") for line in block.text.splitlines()]
+    assert shown == [*_lines("pip install"), *_lines("pamo "), *_lines("curl ")]
 
 
 def test_the_service_answers_what_is_asked_of_it(tmp_path: Path) -> None:
@@ -44,7 +37,8 @@ def test_the_service_answers_what_is_asked_of_it(tmp_path: Path) -> None:
     asked = _lines("curl ")
     assert len(asked) == 3
     answers, decision = [], ""
-    with _started(line, tmp_path) as server:
+    command = [sys.executable, "-m", *shlex.split(line), "--port", "0"]  # on one that is free
+    with Server(command, tmp_path) as server:
         for one in asked:
             words = shlex.split(one)
             url = words[-1].replace(HERE, server.url).replace("/ID/", f"/{decision}/")
