@@ -81,7 +81,7 @@ def run(clone: Path, *arguments: str) -> str:
 
 
 def test_the_new_policy_is_listed_and_runs_in_the_new_environment(clone):
-    rows = json.loads(run(clone, "-m", "pamo", "policies", "--format", "json"))
+    rows = json.loads(run(clone, "-m", "pamo", "policies", "--family", "baselines", "--format", "json"))
     assert rows[-1]["id"] == "least-pulled"
     assert rows[-1]["formula"] == "−Nᵢ"
     arguments = ["--policy", "least-pulled", "--environment", "uniform", "--rounds", "50", "--trials", "2"]

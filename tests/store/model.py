@@ -127,6 +127,7 @@ class Model:
         overall = new.pop("overall", None)
         whole = FeedbackGiven(event.decision, new, event.at, overall, preference, arm, decision.user)
         whole.before, whole.part = known if mine else None, len(parts) + 1
+        whole.age = (mine[0].at, 0, 0) if mine else None
         self.parts.setdefault(event.decision, []).append(whole)
         return Outcome.RECORDED
 
