@@ -145,9 +145,7 @@ def test_a_policy_scores_an_offer_before_anything_was_seen(name: str) -> None:
     arms, users = ArmStatistics.zeros(arms=3, objectives=2), UserStatistics.zeros(users=1, objectives=2)
     policy, shape = policies.create(name), policies.Shape(users=1, arms=3, objectives=2, horizon=10)
     kept = policies.kept_for(policy.keeps(shape), shape)
-    scores = policies.scores(
-        policy, arms=arms, users=users, horizon=10, known=[[0.5, 0.5]], own=arms.copy(), kept=kept
-    )
+    scores = policies.scores(policy, arms=arms, users=users, horizon=10, known=[[0.5, 0.5]], own=arms.copy(), kept=kept)
     assert not np.isnan(scores).any()
     if name not in ("prts", "exp3"):  # which draw
         assert len(set(scores.tolist())) == 1  # nothing speaks for any of them
