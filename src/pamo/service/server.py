@@ -91,7 +91,7 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
         raise
     try:
         print(
-            "pamo gets ready; the first time on a machine it compiles for some ten seconds", file=sys.stderr, flush=True
+            "pamo gets ready; the first time on a machine it compiles for about a minute", file=sys.stderr, flush=True
         )
         _warm(engine)
         edition.prepare(engine)
@@ -187,6 +187,11 @@ def _warm(engine: Engine) -> None:
                 decision = rehearsal.decide("ann", preference=preference)
                 rehearsal.feedback(decision.id, scores, overall, weights if preference is None else None)
                 rehearsal.decide_many([{"user": "bob", "preference": preference, "k": 2}])
+                # Once a score is missing, or known beforehand, the next decision goes another way.
+                known = {arm: dict([*scores.items()][:1]) for arm in ("A", "B")}
+                given = rehearsal.decide("cid", arms=known, preference=preference)
+                rehearsal.feedback(given.id, {}, overall, weights if preference is None else None)
+                rehearsal.decide("cid", preference=preference)
             except PamoError:
                 continue  # a policy that does not take a preference here, or needs one
         rehearsal.preference("ann")
