@@ -145,7 +145,7 @@ def load(app: App, seed: int, examples: int, phases: tuple[str, ...]) -> Any:
     }
     config = schemathesis.Config.from_dict(settings)
     schema = schemathesis.openapi.from_asgi(
-        "/openapi.json", app, config=config, headers={"authorization": f"Bearer {SECRET}"}
+        "/openapi.json", app, config=config, headers={"authorization": f"Bearer {SECRET}", "host": "localhost"}
     )
 
     @schema.hook

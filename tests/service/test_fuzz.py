@@ -76,12 +76,24 @@ def hesitate(scope: Any, status: int, body: bytes) -> tuple[int, bytes]:
     return status, body
 
 
-def run(phases: tuple[str, ...], examples: int, path: str | None = None, change: Change | None = None) -> fuzz.Tally:
+def run(
+    phases: tuple[str, ...],
+    examples: int,
+    path: str | None = None,
+    change: Change | None = None,
+    keys: bool = True,
+) -> fuzz.Tally:
     tally = fuzz.Tally()
-    with fuzz.service(keys=True) as (app, _):
+    with fuzz.service(keys=keys) as (app, _):
         schema = fuzz.load(app if change is None else Broken(app, change), 1, examples, phases)
         fuzz.fuzz(schema if path is None else schema.include(path_regex=path), tally)
     return tally
+
+
+def test_a_service_without_keys_is_asked_too() -> None:
+    tally = run(("fuzzing",), 2, "^/v1/decisions$", keys=False)
+    assert tally.ok, (tally.failures, tally.troubles)
+    assert tally.rows["POST /v1/decisions"].cases > 0
 
 
 def test_nothing_is_found() -> None:
