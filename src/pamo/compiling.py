@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,6 @@ import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]  # it ships no types
 from numba.core.compiler import Compiler
 from numba.core.cpu import CPUContext
-from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import populate_array
 
@@ -55,36 +54,12 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _cached(numba.njit(**OPTIONS)(function))
 
 
-class _Inside(Compiler):
-    """Compiles functions for other kernels alone: a way in from Python takes an eighth of the time, and nobody goes."""
-
-    def define_pipelines(self) -> Any:
-        self.state.flags.no_cpython_wrapper = self.state.flags.no_cfunc_wrapper = True
-        return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
-
-
-class _Part(CPUDispatcher):
-    """A function that is compiled into kernels; Python is given one compiled for it where it calls after all."""
-
-    @cached_property
-    def _outside(self) -> Any:
-        return kernel(self.py_func)
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._outside(*arguments)
-
-
-def inlined(function: Callable[..., Any], compiler: type[Compiler] = _Inside) -> Any:
+def inlined(function: Callable[..., Any]) -> Any:
     """Compile `function` as `kernel` does, and always into its callers.
 
     An array is seven words or more to pass, so a call costs more than most of our small functions do.
     """
-    options = {"nopython": True, "boundscheck": None, "forceinline": True, **OPTIONS}
-    compiled = _cached(_Part(function, targetoptions=options, pipeline_class=compiler))
-    usual = getattr(getattr(compiled, "_cache", None), "_index_key", None)
-    if usual is not None:  # the same function may be a kernel, too: without a way in it must not be taken for that
-        compiled._cache._index_key = lambda signature, codegen: (usual(signature, codegen), compiler.__name__)
-    return compiled
+    return _cached(numba.njit(forceinline=True, **OPTIONS)(function))
 
 
 def anywhere(function: Function) -> Function:
@@ -100,13 +75,9 @@ class _Apart(Compiler):
         return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
 
 
-class _ApartInside(_Apart, _Inside):
-    """Does both."""
-
-
 def apart(function: Callable[..., Any]) -> Any:
     """Compile `function` into its callers, on its word that no two of its arrays overlap: loops then vectorise."""
-    return inlined(function, _ApartInside)
+    return _cached(numba.njit(pipeline_class=_Apart, forceinline=True, **OPTIONS)(function))
 
 
 def around(function: Callable[..., Any], *kernels: Any) -> Any:
