@@ -1,4 +1,4 @@
-"""What a server compiles before it says that it serves: all that its users ask for, so that none of them waits for it."""
+"""What a server compiles before it serves: all that its users ask for, so that none of them waits for it."""
 
 import json
 import subprocess
