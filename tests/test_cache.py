@@ -39,7 +39,7 @@ counts = {
     name: [sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())]
     for name, kernel in kernels.items()
 }
-# What kernels have compiled into them has no way in from Python: were that taken from the cache, we would end here.
+# What kernels have compiled into them can be called from Python, too.
 row = np.zeros(6)
 observe(row, 0, 1.0, np.ones(3), 3)
 assert row.tolist() == [1.0] * 6
@@ -124,6 +124,101 @@ def test_the_stamp_covers_how_kernels_are_compiled(monkeypatch):
     assert compiling.kernel_stamp.__wrapped__() != before
 
 
+ALIKE = """
+import sys
+from numba import types
+from pamo.compiling import around, compile_for, kernel
+
+@kernel
+def first(x):
+    return x + 1.0
+
+@kernel
+def second(x):
+    return x + 2.0
+
+def calling(kernel):
+    def call(x):
+        return kernel(x)
+    return around(call, kernel)
+
+def play(function):
+    return function(0.0)
+
+chosen = [calling(globals()[name]) for name in sys.argv[1:]]
+for one in chosen:  # all are there before the first is called, as in `simulate`
+    one.compile((types.float64,))
+loop = compile_for(play, types.float64(types.FunctionType(types.float64(types.float64))))
+print(*(loop(one) for one in chosen))
+"""
+
+
+def test_closures_that_two_processes_cached_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    """They are called the same, and in both processes they were compiled as the second function of all."""
+    program = tmp_path / "alike.py"
+    program.write_text(ALIKE, encoding="utf-8")
+    printed = []
+    for names in (["first"], ["second"], ["first", "second"], ["second", "first"]):
+        done = subprocess.run(
+            [sys.executable, program, *names],
+            env=os.environ | {"PYTHONHASHSEED": "0"},  # by which the options are spelled, and these are in the name
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout.split())
+    assert printed == [["1.0"], ["2.0"], ["1.0", "2.0"], ["2.0", "1.0"]]
+
+
+def entries(folder: Path, stamp: str = "today") -> Any:
+    @compiling.kernel
+    def function(x):
+        return x
+
+    kind: Any = type(function._cache._cache_file)
+    return kind(str(folder), "function", stamp)
+
+
+def test_two_processes_that_cache_at_the_same_time_do_not_mix_up_signatures(tmp_path: Path) -> None:
+    one, other = entries(tmp_path), entries(tmp_path)
+    write, read = one._save_data, other._load_index
+    before = read()
+
+    def read_before() -> Any:
+        other._load_index = read
+        return before
+
+    def interrupted(name: str, data: Any) -> None:
+        other._load_index = read_before
+        other.save("floats", "code for floats")
+        write(name, data)
+
+    one._save_data = interrupted
+    one.save("integers", "code for integers")
+    assert one.load("integers") in {None, "code for integers"}
+    assert one.load("floats") in {None, "code for floats"}
+
+
+def test_what_is_being_written_is_not_yesterdays(tmp_path: Path) -> None:
+    before, after, reader = entries(tmp_path, "yesterday"), entries(tmp_path), entries(tmp_path)
+    before.save("floats", "yesterday's code")
+    seen = []
+
+    def looked_at(write: Any) -> Any:
+        def do(*arguments: Any) -> None:
+            seen.append(reader.load("floats"))
+            write(*arguments)
+            seen.append(reader.load("floats"))
+
+        return do
+
+    after._save_index, after._save_data = looked_at(after._save_index), looked_at(after._save_data)
+    after.save("floats", "today's code")
+    assert set(seen) == {None, "today's code"}
+    assert len(list(tmp_path.glob("*.nbc"))) == 1, "what yesterday left lies there for ever"
+
+
 WITHIN = """
 from pamo.compiling import apart, kernel, log
 
@@ -137,8 +232,7 @@ print(twice(3.0) == 2.0 * log(3.0) == 2.0 * kernel(log.py_func)(3.0))
 """
 
 
-def test_python_can_call_what_was_cached_for_kernels_alone(tmp_path: Path) -> None:
-    """What is cached of it for a kernel has no way in, and must not be taken for what Python calls."""
+def test_what_was_compiled_for_arrays_apart_is_not_taken_for_a_kernel(tmp_path: Path) -> None:
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-c", WITHIN],

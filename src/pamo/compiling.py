@@ -1,14 +1,17 @@
-"""One way to compile a kernel, for every kernel: the same options, and a disk cache that cannot go stale.
+"""One way to compile a kernel, for every kernel: the same options, and a disk cache that cannot mislead.
 
 Numba's cache notices a change in the file of the compiled function, but not in the files of the functions
 that were compiled into it. A simulator that ran yesterday's formula would be a silent error, so the stamp under
-which our kernels are cached covers every source file of the package that holds one.
+which our kernels are cached covers every source file of the package that holds one. Nor does it expect several
+processes to fill it: what they may do to each other there, `_Entries` and `around` keep apart.
 """
 
 from __future__ import annotations
 
 import gc
+import glob
 import hashlib
+import uuid
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,6 +21,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]  # it ships no types
+from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler import Compiler
 from numba.core.cpu import CPUContext
 from numba.extending import intrinsic, overload, register_jitable
@@ -77,7 +81,11 @@ class _Apart(Compiler):
 
 def apart(function: Callable[..., Any]) -> Any:
     """Compile `function` into its callers, on its word that no two of its arrays overlap: loops then vectorise."""
-    return _cached(numba.njit(pipeline_class=_Apart, forceinline=True, **OPTIONS)(function))
+    compiled = _cached(numba.njit(pipeline_class=_Apart, forceinline=True, **OPTIONS)(function))
+    usual = getattr(getattr(compiled, "_cache", None), "_index_key", None)
+    if usual is not None:  # the same function may be a kernel, too, which never gave that word
+        compiled._cache._index_key = lambda signature, codegen: (usual(signature, codegen), _Apart.__name__)
+    return compiled
 
 
 def around(function: Callable[..., Any], *kernels: Any) -> Any:
@@ -87,17 +95,21 @@ def around(function: Callable[..., Any], *kernels: Any) -> Any:
     kernels come from and by these files' stamps. One that is a closure itself is compiled anew: what it closes over
     cannot be told.
     """
-    compiled = numba.njit(pipeline_class=_Apart, **OPTIONS)(function)
-    places = []
+    places: list[Any] = []
     for kernel in kernels:
         stamp = getattr(getattr(getattr(kernel, "_cache", None), "_cache_file", None), "_source_stamp", None)
-        if stamp is None or kernel.py_func.__closure__ is not None:
-            return compiled
+        known = stamp is not None and kernel.py_func.__closure__ is None
         code = kernel.py_func.__code__
-        places.append((code.co_filename, kernel.py_func.__qualname__, code.co_firstlineno, stamp))
-    compiled = _cached(compiled)
+        places.append((code.co_filename, kernel.py_func.__qualname__, code.co_firstlineno, stamp) if known else None)
+    cacheable = None not in places
     digest = hashlib.sha256(repr(places).encode() + function.__code__.co_code).hexdigest()
-    compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
+    # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
+    # caches of two processes may bear the same: one would then be called for the other.
+    function.__qualname__ += f"_{digest[:16] if cacheable else uuid.uuid4().hex}"
+    compiled = numba.njit(pipeline_class=_Apart, **OPTIONS)(function)
+    if cacheable:
+        compiled = _cached(compiled)
+        compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
     return compiled
 
 
@@ -126,24 +138,39 @@ def _cached(compiled: Any) -> Any:
     except RuntimeError:  # typed into a prompt: there is no file to cache beside
         return compiled
     # Numba offers no public way to widen the stamp; where a later version keeps it elsewhere, its own stays.
-    cache_file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if hasattr(cache_file, "_source_stamp"):
-        cache_file._source_stamp = (cache_file._source_stamp, kernel_stamp())
-    if hasattr(cache_file, "_load_index"):
-        cache_file._load_index = _forgiving(cache_file._load_index)
+    cache: Any = getattr(compiled, "_cache", None)
+    cache_file: Any = getattr(cache, "_cache_file", None)
+    if type(cache_file) is IndexDataCacheFile and hasattr(cache_file, "_source_stamp"):
+        stamp = (cache_file._source_stamp, kernel_stamp())
+        cache._cache_file = _Entries(cache._cache_path, cache._impl.filename_base, stamp)  # type: ignore[no-untyped-call]
     return compiled
 
 
-def _forgiving(load: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a reader of a cache's index for which one that names classes of another version is as good as empty."""
+class _Entries(IndexDataCacheFile):
+    """What is cached of a function, where processes of several versions may write and read at the same time.
 
-    def read() -> Any:
+    Numba numbers the files, and names one in the index before it is written. A reader may then find yesterday's code
+    under today's name, and of two who add different signatures one may write over what the other's entry names: the
+    code of one signature runs with the arguments of another. Here a file is named after what it holds, and written
+    first; whoever comes between finds nothing, and compiles.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        digest = hashlib.sha256(repr((self._source_stamp, key)).encode()).hexdigest()
+        name = self._data_name_pattern.replace("{number:d}", digest[:16])
+        self._save_data(name, data)  # type: ignore[no-untyped-call]
+        entries = self._load_index()
+        self._save_index({**entries, key: name})  # type: ignore[no-untyped-call]
+        if not entries:  # the first of its version: what is left of earlier ones is of no more use
+            for path in Path(self._cache_path).glob(glob.escape(self._data_name_pattern.split("{")[0]) + "*.nbc"):
+                if path.name != name:
+                    path.unlink(missing_ok=True)
+
+    def _load_index(self) -> dict[Any, str]:
         try:
-            return load()
-        except (AttributeError, ImportError):
+            return dict(super()._load_index())  # type: ignore[no-untyped-call]
+        except (AttributeError, ImportError):  # it names classes of another version
             return {}
-
-    return read
 
 
 @cache
