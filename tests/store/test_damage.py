@@ -404,7 +404,8 @@ def test_flipped_bits_do_not_go_unnoticed(part: str, capsys: pytest.CaptureFixtu
 
 def test_the_campaign_finds_wrong_answers_without_checksums(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
-    assert flips.campaign("database", 80, fault="no-checksums")["wrong answers that nobody noticed"]
+    found = (flips.campaign("database", 80, seed, "no-checksums") for seed in range(10))  # most find some
+    assert any(tally["wrong answers that nobody noticed"] for tally in found)
 
 
 # Backups

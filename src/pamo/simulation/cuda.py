@@ -53,8 +53,11 @@ WAVE = 1 << 18
 """Trials that are started at once, at most: enough to fill any GPU, few enough for a bar to move."""
 BLOCK = 64
 """Threads in a block."""
-RESIDENT = 4
-"""Blocks that a multiprocessor always has registers for."""
+REGISTERS = {False: 255, True: 128}
+"""Those of a thread, where its policy reads the spread or not: most of what that computes waits for something else, so
+that twice as many threads are worth more than all that they keep at hand. What `benchmarks.cuda` found best."""
+FILE = 1 << 16
+"""Registers of a multiprocessor."""
 CACHE = 1 << 18
 """Bytes of the cache next to it."""
 
@@ -105,7 +108,8 @@ def play(
     free = 1 << 40 if _SIMULATED else cuda.current_context().get_memory_info().free
     wave = max(1, min(trials, WAVE, free // 4 // sum(table[:1].nbytes for table in records)))
     far = sum(size for group, size in sizes.items() if away[group])
-    most = min(wave, _threads(sum(sizes.values()), free // 2 // max(far, 1)))
+    resident = FILE // (BLOCK * REGISTERS[spread is not None])
+    most = min(wave, _threads(sum(sizes.values()), resident, free // 2 // max(far, 1)))
     wave -= wave % most
     run = _compiled(*kernels, plan, spread, keeps, objectives, real, *away.values())
 
@@ -137,15 +141,16 @@ def play(
     return time.perf_counter() - started
 
 
-def _threads(size: int, room: int) -> int:
+def _threads(size: int, resident: int, room: int) -> int:
     """Return how many threads to start, up to `room`, where the tables of one have so many bytes.
 
-    Threads whose tables are all in the cache next to their processors are worth more than twice as many that wait for
-    memory. Where no block of them would fit, as many as can wait together.
+    resident: blocks that a multiprocessor has registers for. Threads whose tables are all in the cache next to their
+    processors are worth more than twice as many that wait for memory. Where no block of them would fit, as many as can
+    wait together.
     """
     if _SIMULATED:
         return BLOCK
-    blocks = min(round(CACHE / size / BLOCK), RESIDENT) if BLOCK * size <= CACHE else RESIDENT
+    blocks = min(round(CACHE / size / BLOCK), resident) if BLOCK * size <= CACHE else resident
     return int(max(1, min(BLOCK * blocks * cuda.get_current_device().MULTIPROCESSOR_COUNT, room)))
 
 
@@ -236,7 +241,7 @@ def _compiled(
     root, lines, curve, user, own_sites, moments = of_room
     relearn = None if spread is None else learn_anew
 
-    @cuda.jit  # type: ignore[untyped-decorator]
+    @cuda.jit(max_registers=REGISTERS[spread is not None])  # type: ignore[untyped-decorator]
     def play_trial(arguments: Any) -> None:
         seed, first_trial, count, share, hyperparameters, numbers, marks, records, progress, stop, given = arguments
         k = cuda.grid(1)
