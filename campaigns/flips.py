@@ -21,10 +21,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from random import Random
 from typing import Any
 from unittest import mock
+
+from tqdm import tqdm
 
 from pamo.cli import main as pamo
 from pamo.errors import PamoError
@@ -47,6 +50,8 @@ SETUP = Setup((Objective("taste", 1, 5), Objective("price", 0, 500, lower_is_bet
 USERS = [f"user {n}" for n in range(6)]
 PARTS = {"snapshot": "journal.db.snapshot.npz", "database": "journal.db", "log": "journal.db-wal"}
 FAULTS = ("no-checksums",)
+CHUNK = 250
+"""Flips that a process makes of one store."""
 BAD = ("wrong answers that nobody noticed", "tracebacks")
 
 
@@ -178,6 +183,21 @@ def campaign(part: str, flips: int, seed: int = 1, fault: str | None = None) -> 
     return tally
 
 
+def shared(part: str, flips: int, seed: int, fault: str | None) -> Counter[str]:
+    """Do the same on all cores, some hundred flips at a time, each with a seed of its own."""
+    random, tally = Random(seed), Counter[str]()
+    chunks = [(part, min(CHUNK, flips - begun), random.randrange(1 << 30), fault) for begun in range(0, flips, CHUNK)]
+    if len(chunks) == 1:
+        return campaign(*chunks[0])
+    with ProcessPoolExecutor(initializer=logging.disable, initargs=(logging.WARNING,)) as pool:
+        under_way = {pool.submit(campaign, *chunk): chunk[1] for chunk in chunks}
+        with tqdm(total=flips, desc=part, unit=" flips", disable=None) as bar:
+            for done in as_completed(under_way):
+                tally.update(done.result())
+                bar.update(under_way[done])
+    return tally
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the campaign."""
     parser = argparse.ArgumentParser(description="Flip bits of a store's files.")
@@ -190,7 +210,7 @@ def main(arguments: list[str] | None = None) -> int:
     bad = 0
     for part in PARTS if options.part is None else [options.part]:
         started = time.perf_counter()
-        tally = campaign(part, options.flips, options.seed, options.fault)
+        tally = shared(part, options.flips, options.seed, options.fault)
         told = ", ".join(f"{count:,} {outcome}" for outcome, count in tally.most_common())
         print(f"{part}: {options.flips:,} bits flipped: {told}; {time.perf_counter() - started:.0f} s", flush=True)
         bad += sum(tally[outcome] for outcome in BAD)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -51,12 +52,18 @@ def variance(default: float, of: str) -> Any:
     return setting(default, f"variance of a {of} entry", "V", least=0)
 
 
-def kinds_of(cls: type[Environment]) -> dict[str, Any]:
+def kinds_of(cls: type[Environment]) -> Mapping[str, Any]:
     """Return what each setting of an environment is: a type, or for a choice of words the tuple of them.
 
     >>> kinds_of(Environment)["users"], kinds_of(Environment)["arms"]
     (<class 'int'>, <class 'int'>)
     """
+    wanted: Any = cls
+    return _kinds_of(wanted)
+
+
+@cache
+def _kinds_of(cls: Any) -> Mapping[str, Any]:
     hints: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         with suppress(NameError):  # a type that is known to type checkers alone is no kind of ours
