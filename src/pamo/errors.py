@@ -29,6 +29,7 @@ class InputError(PamoError, ValueError):
         Code.INVALID,
         Code.UNKNOWN_ARM,
         Code.ARM_NOT_CHOSEN,
+        Code.UNKNOWN_EXPERIMENT,
         Code.MALFORMED,
         Code.NOT_FOUND,
         Code.TOO_LARGE,
@@ -73,7 +74,7 @@ class ExpiredDecisionError(PamoError):
 class ConflictError(PamoError):
     """Something else was recorded before, as the feedback to the same decision or under the same key."""
 
-    codes = (Code.FEEDBACK_CONFLICT, Code.DECISION_CONFLICT, Code.KEY_CONFLICT)
+    codes = (Code.FEEDBACK_CONFLICT, Code.DECISION_CONFLICT, Code.KEY_CONFLICT, Code.EXPERIMENT_CONFLICT)
 
 
 class RefusedError(PamoError):

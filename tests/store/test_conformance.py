@@ -23,6 +23,8 @@ from pamo.store import (
     ArmRetired,
     DecisionMade,
     Event,
+    ExperimentEnded,
+    ExperimentStarted,
     FeedbackGiven,
     MemoryStore,
     Objective,
@@ -746,6 +748,90 @@ def test_a_part_that_comes_after_a_change_takes_nothing_back_that_is_gone(home: 
     wanted.observe([0, 0], [[0.75, 0.8, 0.5], [0.75, 0.9, 1.0]], [0.5, 0.5])
     assert store.users(["ann"]).rows[0, 1:] == pytest.approx(wanted.rows[0, 1:])
     assert store.users(["ann"]).rounds.tolist() == [4.0]
+
+
+def means_of(store: Store) -> list[tuple[int, list[tuple[float, ...]]]]:
+    """The groups, treated and control, with the counts, sums and squares of users' means, rounded."""
+    return [(one.users, [tuple(round(x, 9) for x in sums) for sums in one.scores]) for one in store.compared()]
+
+
+def test_an_experiment_compares_the_means_of_its_users(home: Home) -> None:
+    store = begun(home)
+    assert (store.running, store.experiments()) == (None, [])
+    started = ExperimentStarted("autumn", 50.0, 0.25, "arm:A", 0.1)
+    assert store.append(dataclasses.replace(started, policy="arm:Z")).code == "unknown_arm"
+    assert store.append(started).outcome is Outcome.RECORDED
+    assert store.append(dataclasses.replace(started, at=51.0)).outcome is Outcome.DUPLICATE
+    for other in (dataclasses.replace(started, control=0.5), dataclasses.replace(started, name="winter")):
+        assert store.append(other).code == "experiment_conflict"
+    assert store.running == started
+    control, treated = ("autumn", "control"), ("autumn", "treated")
+    whose = {"ann": control, "bob": treated, "cid": treated, "dan": treated, "eve": None}
+    numbers = dict(zip(whose, range(1, 6), strict=True))
+    store.append_many([decision(number, user, group=whose[user]) for user, number in numbers.items()])
+    store.append_many([decision(10 + number, user, group=whose[user]) for user, number in numbers.items()])
+    whole = {"taste": 5.0, "price": 0.0, "service": 1.0}
+    store.append_many([feedback(number, whole, overall=10.0) for number in numbers.values()])
+    store.append_many(
+        [feedback(11, {"taste": 3.0}), feedback(12, {"taste": 1.0}), feedback(3, {}, arm="B", overall=0.0)]
+    )
+    store.append_many([feedback(11, {"price": 500.0}), feedback(99, whole)])  # a part; and one to no decision
+    assert store.feedback("d1").group == control
+    assert store.decision("d5").group is None
+    ann = (1, [(1.0, 0.75, 0.5625), (1.0, 0.5, 0.25), (1.0, 1.0, 1.0), (1.0, 1.0, 1.0)])
+    others = (3, [(3.0, 2.5, 2.25), (3.0, 3.0, 3.0), (3.0, 3.0, 3.0), (3.0, 2.5, 2.25)])
+    assert means_of(store) == [others, ann]
+    assert verify(store).ok
+    store.append(UserErased("cid", at=210.0))
+    bob_and_dan = (2, [(2.0, 1.5, 1.25), (2.0, 2.0, 2.0), (2.0, 2.0, 2.0), (2.0, 2.0, 2.0)])
+    assert means_of(store) == [bob_and_dan, ann]
+    store.append(feedback(13, whole))  # of nobody any more
+    assert store.append(ExperimentEnded("autumn", 220.0)).outcome is Outcome.RECORDED
+    assert store.append(ExperimentEnded("autumn", 221.0)).outcome is Outcome.DUPLICATE
+    assert store.append(ExperimentEnded("spring", 221.0)).code == "unknown_experiment"
+    assert store.append(started).code == "experiment_conflict"
+    store.append(feedback(14, {"taste": 1.0}))  # late, and counts
+    ended = (2, [(2.0, 1.0, 0.5), *bob_and_dan[1][1:]])
+    assert (means_of(store), store.running) == ([ended, ann], None)
+    store.rebuild()
+    assert means_of(store) == [ended, ann]
+    if home.durable:
+        store.snapshot()
+        store.close()
+        store = home.open()
+        assert means_of(store) == [ended, ann]
+    copy = MemoryStore(SETUP)
+    copy.load(store.events())
+    assert (means_of(copy), copy.experiments()) == ([ended, ann], list(store.experiments()))
+    assert verify(copy).ok
+    assert verify(store).ok
+    store.append_many([ExperimentStarted("winter", 300.0, 0.5), decision(30, group=("winter", "control"))])
+    store.append_many([feedback(30), feedback(12, {"service": 0.0})])  # the second is of the one before
+    assert [one.users for one in store.compared()] == [0, 1]
+    assert [one.started.name for one in store.experiments()] == ["autumn", "winter"]
+    assert verify(store).ok
+    store.append(UserErased("ann", at=310.0))
+    assert [one.users for one in store.compared()] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"control": 0.0},
+        {"control": 1.0},
+        {"control": "many"},
+        {"policy": "greedy"},
+        {"policy": "arm:"},
+        {"policy": 3},
+        {"smallest": 0.0},
+        {"smallest": math.nan},
+        {"at": math.inf},
+    ],
+)
+def test_an_experiment_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="expected"):
+        MemoryStore(SETUP).append(dataclasses.replace(ExperimentStarted("autumn", 0.0, 0.1), **wrong))
 
 
 def test_a_decision_takes_so_many_feedbacks(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

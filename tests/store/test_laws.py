@@ -13,17 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pamo.contract.experiments import group_of
 from pamo.store import (
     ArmAdded,
     ArmChanged,
     ArmRetired,
     DecisionMade,
     Event,
+    ExperimentEnded,
+    ExperimentStarted,
     FeedbackGiven,
     MemoryStore,
     Objective,
     Outcome,
     Setup,
+    Store,
     TasteChanged,
     UserErased,
     checksums,
@@ -68,9 +72,17 @@ def journals(draw: st.DrawFn, *, erasures: bool = True, changes: bool = False) -
     """A store that has taken a number of events. changes: whether tastes and arms may change, which is no sum."""
     store = MemoryStore(SETUP)
     store.append_many([ArmAdded(arm, arm, at=0.0) for arm in ARMS])
+    group = None
     for number in range(draw(st.integers(0, 12))):
-        chosen = draw(st.permutations(ARMS))[: draw(st.integers(1, 3))]
-        store.append(DecisionMade(f"d{number}", draw(st.sampled_from(USERS)), tuple(chosen), 1.0, "p", at=0.0))
+        chosen, user = draw(st.permutations(ARMS))[: draw(st.integers(1, 3))], draw(st.sampled_from(USERS))
+        if changes and draw(st.integers(0, 4)) == 0:
+            if store.running is None:
+                store.append(ExperimentStarted(f"e{number}", 0.0, 0.5))
+            else:
+                store.append(ExperimentEnded(store.running.name, 0.0))
+        if store.running is not None:
+            group = store.running.name, group_of(user, store.running.name, 0.5)
+        store.append(DecisionMade(f"d{number}", user, tuple(chosen), 1.0, "p", at=0.0, group=group))
         if draw(st.booleans()):
             store.append(draw(feedbacks(st.just(f"d{number}"), st.just(1.0))))
         if changes and draw(st.integers(0, 4)) == 0:
@@ -102,12 +114,19 @@ def assert_folds_agree(ours: Any, theirs: Any) -> None:
         order = [right.rows[arm] for arm in left.ids]
         moved = right.statistics.part(order)
         assert_same(left.statistics, moved)
+    for one, other in zip(groups_of(ours), groups_of(theirs), strict=True):
+        assert one.users == other.users
+        assert np.array(one.scores) == pytest.approx(np.array(other.scores), rel=1e-9, abs=1e-9)
     left_users, right_users = (each.users([*USERS, "nobody"]) for each in (ours, theirs))
     assert_same(left_users, right_users)
     left_pairs, right_pairs = pairs_of(ours), pairs_of(theirs)
     assert left_pairs.keys() == right_pairs.keys()
     for pair, row in left_pairs.items():
         assert row == pytest.approx(right_pairs[pair], rel=1e-9, abs=1e-9)
+
+
+def groups_of(sums: Any) -> Any:
+    return sums.compared() if isinstance(sums, Store) else sums.groups.compared()
 
 
 def pairs_of(sums: Any) -> dict[Any, Any]:
@@ -162,6 +181,7 @@ def test_snapshot_and_tail_are_the_whole_journal(
     whole = folded(events)
     assert_folds_agree(fold, whole)
     assert (fold.sequence, fold.decisions, fold.feedbacks) == (whole.sequence, whole.decisions, whole.feedbacks)
+    assert (fold.groups.experiments, fold.groups.running) == (whole.groups.experiments, whole.groups.running)
     assert list(fold.user_names) == list(whole.user_names)
 
 
@@ -220,11 +240,12 @@ def rows_of(events: list[tuple[int, Event]]) -> list[tuple[Any, ...]]:
 
 def test_rows_folded_many_at_a_time_give_the_sums_of_one_at_a_time_to_the_bit() -> None:
     numbers, plain = np.random.default_rng(3), [o.name for o in SETUP.objectives]
-    events: list[Event] = [SETUP]
+    events: list[Event] = [SETUP, ExperimentStarted("e", 0.0, 0.5)]
     for number in range(900):
         user = str(numbers.choice(["ann", "bob", "ünal", *map(str, range(60))]))
         given = {o.name: float(numbers.uniform(o.low, o.high)) for o in SETUP.objectives}
         feedback = FeedbackGiven(f"d{number}", given, 1.0, float(numbers.uniform(0, 10)), None, "AB"[number % 2], user)
+        feedback.group = (("e", "control" if user < "b" else "treated"), ("before", "control"), None)[number % 3]
         rest: list[Event] = []
         match int(numbers.integers(0, 600 if number < 600 else 8)):  # runs of plain ones, then few
             case 0:
@@ -257,6 +278,8 @@ def test_rows_folded_many_at_a_time_give_the_sums_of_one_at_a_time_to_the_bit() 
         assert fold.stated_rows == expected.stated_rows
         for ours, theirs in ((fold.user_sums, expected.user_sums), (fold.stated_sums, expected.stated_sums)):
             assert all(map(np.array_equal, ours.used(), theirs.used()))
+        for ours, theirs in zip(fold.groups.users(), expected.groups.users(), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
         assert fold.pairs.heads == expected.pairs.heads
         np.testing.assert_array_equal(fold.pairs.lines, expected.pairs.lines)
         np.testing.assert_array_equal(fold.block, expected.block)

@@ -25,9 +25,11 @@ class Code(StrEnum):
 
     UNKNOWN_DECISION = "unknown_decision", 404, "There is no decision of that id, or none any more."
     UNKNOWN_ARM = "unknown_arm", 422, "There is no arm of that id: add it first."
+    UNKNOWN_EXPERIMENT = "unknown_experiment", 404, "There is no experiment, or none of that name."
     ARM_NOT_CHOSEN = "arm_not_chosen", 422, "The decision that the feedback is for did not choose that arm."
     FEEDBACK_CONFLICT = "feedback_conflict", 409, "Another feedback was recorded for the decision, and it stays."
     DECISION_CONFLICT = "decision_conflict", 409, "Another decision was recorded under that id."
+    EXPERIMENT_CONFLICT = "experiment_conflict", 409, "Another experiment is running, or had that name."
     KEY_CONFLICT = "key_conflict", 409, "The key was used for another request."
     EXPIRED_DECISION = "expired_decision", 410, "The feedback came too late, and nothing was learned."
     INVALID = "invalid", 422, "A value is not one that can be used; `field` names it."

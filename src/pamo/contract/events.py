@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pamo.contract.codes import Code
+from pamo.contract.experiments import RANDOM
 from pamo.contract.features import Feature, FeatureValue
 from pamo.contract.forgetting import HalfLives
 from pamo.contract.objectives import Objective
@@ -89,7 +90,7 @@ class DecisionMade:
     weights where they were known. key: makes the request repeatable. user: None once the user was erased. given: raw
     scores by arm and objective that were known beforehand. since: the journal's time, which the store fills in where
     the clock was far behind that. rounds: where a half-life is in rounds, how many the user has had since that was
-    declared, and how many pulls each of the arms.
+    declared, and how many pulls each of the arms. group: the experiment that it was made in, and the user's group.
     """
 
     id: str
@@ -106,6 +107,7 @@ class DecisionMade:
     given: Mapping[str, Mapping[str, float]] | None = None
     since: float | None = None
     rounds: tuple[int, ...] | None = None
+    group: tuple[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -119,8 +121,8 @@ class FeedbackGiven:
     user; before, what earlier parts have said of the arm, by objective and as "overall", None where there are none;
     part, the how many-th feedback to the decision it is; user_changed and arm_changed, whether the user's taste, or the
     arm, was found to have changed since those parts, so that nothing of them is left to be completed; age, where that
-    may matter, how old its round is: when its first part came, and the decision's rounds of user and arm. What was
-    given already is left out of the event itself.
+    may matter, how old its round is: when its first part came, and the decision's rounds of user and arm; group, the
+    decision's. What was given already is left out of the event itself.
     """
 
     decision: str
@@ -135,6 +137,7 @@ class FeedbackGiven:
     user_changed: bool = False
     arm_changed: bool = False
     age: tuple[float, int, int] | None = None
+    group: tuple[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -186,6 +189,29 @@ class ArmChanged:
     kept: Mapping[str, tuple[float, float, float]]
 
 
+@dataclass(slots=True)
+class ExperimentStarted:
+    """From now on a share of the users, the control group, is served otherwise, so that the two can be compared.
+
+    control: the share. policy: how they are served, see `pamo.contract.experiments`. smallest: the smallest difference
+    worth finding, in standard deviations.
+    """
+
+    name: str
+    at: float
+    control: float
+    policy: str = RANDOM
+    smallest: float = 0.2
+
+
+@dataclass(slots=True)
+class ExperimentEnded:
+    """Everybody is served alike again. Late feedback to the experiment's decisions still counts."""
+
+    name: str
+    at: float
+
+
 Event = (
     Setup
     | Declared
@@ -198,6 +224,8 @@ Event = (
     | UserErased
     | UserKnown
     | TasteChanged
+    | ExperimentStarted
+    | ExperimentEnded
 )
 
 
@@ -240,6 +268,8 @@ _REFUSALS: dict[str, Outcome] = {
     Code.FEEDBACK_CONFLICT: Outcome.CONFLICT,
     Code.DECISION_CONFLICT: Outcome.CONFLICT,
     Code.KEY_CONFLICT: Outcome.CONFLICT,
+    Code.EXPERIMENT_CONFLICT: Outcome.CONFLICT,
+    Code.UNKNOWN_EXPERIMENT: Outcome.UNKNOWN,
     Code.EXPIRED_DECISION: Outcome.EXPIRED,
 }
 

@@ -30,6 +30,8 @@ from pamo.contract.events import (
     DecisionMade,
     Declared,
     Event,
+    ExperimentEnded,
+    ExperimentStarted,
     FeaturesDeclared,
     FeedbackGiven,
     Made,
@@ -46,6 +48,7 @@ from pamo.contract.objectives import Objective
 from pamo.errors import InputError, StoreError
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store.ages import Ages
+from pamo.store.groups import Compared, Experiment
 
 if TYPE_CHECKING:
     from pamo.store.rules import Checker
@@ -60,6 +63,8 @@ __all__ = [
     "DecisionMade",
     "Declared",
     "Event",
+    "ExperimentEnded",
+    "ExperimentStarted",
     "Feature",
     "FeaturesDeclared",
     "FeedbackGiven",
@@ -173,6 +178,19 @@ class Store(ABC):
     @abstractmethod
     def known_of(self, ids: Sequence[str]) -> list[Mapping[str, FeatureValue]]:
         """Return the features of these users, as far as they are known."""
+
+    @property
+    @abstractmethod
+    def running(self) -> ExperimentStarted | None:
+        """The experiment that is running."""
+
+    @abstractmethod
+    def experiments(self) -> Sequence[Experiment]:
+        """Return all experiments, in the order in which they were started."""
+
+    @abstractmethod
+    def compared(self) -> tuple[Compared, Compared]:
+        """Return the groups of the newest experiment: those who are treated, and control."""
 
     def _features_of(self, whose: str) -> Mapping[str, Feature]:
         return self.features if whose == ARMS else self.user_features

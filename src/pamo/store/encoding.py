@@ -18,6 +18,8 @@ from pamo.store.base import (
     DecisionMade,
     Declared,
     Event,
+    ExperimentEnded,
+    ExperimentStarted,
     FeaturesDeclared,
     FeedbackGiven,
     Setup,
@@ -35,6 +37,7 @@ except ImportError:
 SETUP, DECLARED, FEATURES_DECLARED = "setup", "declared", "features declared"
 ARM_ADDED, ARM_RETIRED = "arm added", "arm retired"
 DECISION, FEEDBACK, USER_ERASED = "decision", "feedback", "user erased"
+EXPERIMENT_STARTED, EXPERIMENT_ENDED = "experiment started", "experiment ended"
 TASTE_CHANGED, ARM_CHANGED, USER_KNOWN = "taste changed", "arm changed", "user known"
 PART = "part"
 """What feedbacks after the first to a decision are called. As rows they are `feedback 2` and so on: each kind of event
@@ -66,6 +69,7 @@ class _Decision(msgspec.Struct, omit_defaults=True):
     given: Mapping[str, Mapping[str, float]] | None = None
     since: float | None = None
     rounds: tuple[int, ...] | None = None
+    group: tuple[str, str] | None = None
 
 
 class _Feedback(msgspec.Struct, omit_defaults=True):
@@ -78,6 +82,7 @@ class _Feedback(msgspec.Struct, omit_defaults=True):
     user_changed: bool = False
     arm_changed: bool = False
     age: tuple[float, int, int] | None = None
+    group: tuple[str, str] | None = None
 
 
 class _Changed(msgspec.Struct, omit_defaults=True):
@@ -104,6 +109,8 @@ _KINDS: dict[type, str] = {
     ArmRetired: ARM_RETIRED,
     ArmChanged: ARM_CHANGED,
     UserErased: USER_ERASED,
+    ExperimentStarted: EXPERIMENT_STARTED,
+    ExperimentEnded: EXPERIMENT_ENDED,
 }
 _DECODERS: dict[str, Any] = {kind: msgspec.json.Decoder(event).decode for event, kind in _KINDS.items()}
 
@@ -121,6 +128,7 @@ def encode(event: Event) -> Row:
             event.user_changed,
             event.arm_changed,
             event.age,
+            event.group,
         )
         kind = FEEDBACK if event.part == 1 else f"{FEEDBACK} {event.part}"
         return Row(kind, event.decision, event.user, None, _encode(feedback).decode())
@@ -137,6 +145,7 @@ def encode(event: Event) -> Row:
             event.given,
             event.since,
             event.rounds,
+            event.group,
         )
         return Row(DECISION, event.id, event.user, event.key, _encode(decision).decode())
     if isinstance(event, TasteChanged):
@@ -151,13 +160,13 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
     """Return the event that a row holds."""
     try:
         if kind.startswith(FEEDBACK):
-            *first, before, user_changed, arm_changed, age = astuple(_decode_feedback(body))
+            *first, before, user_changed, arm_changed, age, group = astuple(_decode_feedback(body))
             part = 1 if kind == FEEDBACK else int(kind.removeprefix(f"{FEEDBACK} "))
             changed = user_changed, arm_changed
-            return FeedbackGiven(decision or "", *first, user, before, part, *changed, age)  # type: ignore[call-arg]
+            return FeedbackGiven(decision or "", *first, user, before, part, *changed, age, group)  # type: ignore[call-arg]
         if kind == DECISION:
-            *first, explanation, given, since, rounds = astuple(_decode_decision(body))
-            kept = key, explanation, given, since, rounds
+            *first, explanation, given, since, rounds, group = astuple(_decode_decision(body))
+            kept = key, explanation, given, since, rounds, group
             return DecisionMade(decision or "", user, *first, *kept)  # type: ignore[call-arg]
         if kind == TASTE_CHANGED:
             return TasteChanged(decision or "", user, *astuple(_decode_changed(body)))

@@ -47,6 +47,8 @@ from pamo.store.base import (
     DecisionMade,
     Declared,
     Event,
+    ExperimentEnded,
+    ExperimentStarted,
     Feature,
     FeaturesDeclared,
     FeedbackGiven,
@@ -56,6 +58,7 @@ from pamo.store.base import (
     UserKnown,
     new_version,
 )
+from pamo.store.groups import Groups
 from pamo.store.names import ABSENT, Names
 from pamo.store.scales import Scales
 
@@ -330,6 +333,7 @@ class Fold:
         """By a user's row, the number of the last event for a change of taste, and of the first decision since."""
         self.arm_changes: dict[int, int] = {}
         """By an arm's row, the number of the last event for its change."""
+        self.groups = Groups(self.objectives)
         self._held: dict[int, Floats] | None = None
         self._nobody = np.zeros((0, self.user_sums.width))
         self._no_sums = np.zeros((1, user_width(self.objectives)))
@@ -360,6 +364,10 @@ class Fold:
             self._change_taste(event, sequence)
         elif isinstance(event, ArmChanged):
             self._change_arm(event, sequence)
+        elif isinstance(event, ExperimentStarted):
+            self.groups.start(event)
+        elif isinstance(event, ExperimentEnded):
+            self.groups.end(event)
         elif isinstance(event, Declared) and sequence > self.declared:
             raise RedeclaredError(event.setup, sequence)
         self.sequence = max(self.sequence, sequence)
@@ -376,6 +384,7 @@ class Fold:
         self.stated_rows[row] = ABSENT
         self.pairs.drop_user(row)
         self.taste_changes.pop(row, None)
+        self.groups.forget(row)
 
     def taste_changed(self, user: str) -> tuple[int, int]:
         """Return when a user's taste was last found to have changed, as `rules.Changes` says."""
@@ -505,6 +514,8 @@ class Fold:
             _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF, ages[1])
         if ages[0] >= 0.0:
             self._read_arms(arm)
+        if event.group is not None:
+            self.groups.add(user, event.group, self.scales.values(event))  # of parts, what each says
 
     def _complete(
         self, event: FeedbackGiven, before: Mapping[str, float], arm: int, user: int, ages: tuple[float, float]
@@ -523,8 +534,17 @@ class Fold:
                 _observe_user(self.scales.values(with_scores(event, scores)), weight, chunk, place, ages[1])
         return self.scales.values(with_scores(event, now))
 
-    def observe_many(self, arms: Sequence[str], users: Sequence[str | None], scores: Floats) -> None:
-        """Add feedbacks in order, each with all its scores as they came, the overall score last, and nothing else."""
+    def observe_many(
+        self,
+        arms: Sequence[str],
+        users: Sequence[str | None],
+        scores: Floats,
+        groups: Sequence[tuple[str, str] | None] = (),
+    ) -> None:
+        """Add feedbacks in order, each with all its scores as they came, the overall score last, and nothing else.
+
+        groups: those of an experiment that they belong to.
+        """
         self.feedbacks += len(arms)
         values, known = self.scales.normalised(scores), self.arm_rows
         for arm in dict.fromkeys(arms):
@@ -538,6 +558,7 @@ class Fold:
             mine = np.flatnonzero(rows // CHUNK == number)
             chunk = self.user_sums.chunks[number]
             observe_users(chunk, self._no_stated, rows[mine] % CHUNK, values[mine], nothing)
+        self.groups.add_many(rows, groups, values)
 
     def _rows_of(self, users: Sequence[str | None]) -> Ints:
         """Return the rows of users, who get one where they have none; nobody has row −1."""

@@ -9,8 +9,9 @@ import numpy as np
 from pamo.arrays import Floats
 from pamo.contract.features import FeatureValue
 from pamo.statistics import Pairs
-from pamo.store.base import Arms, Feature, Store
+from pamo.store.base import Arms, ExperimentStarted, Feature, Store
 from pamo.store.fold import Fold
+from pamo.store.groups import Compared, Experiment
 
 
 class FoldedStore(Store):
@@ -32,6 +33,21 @@ class FoldedStore(Store):
         """Return the features of these users."""
         known = self._fold.known
         return [known.get(user, {}) for user in ids]
+
+    @property
+    def running(self) -> ExperimentStarted | None:
+        """The experiment that is running."""
+        running: ExperimentStarted | None = self._fold.groups.running
+        return running
+
+    def experiments(self) -> Sequence[Experiment]:
+        """Return all experiments."""
+        return list(self._fold.groups.experiments.values())
+
+    def compared(self) -> tuple[Compared, Compared]:
+        """Return the groups of the newest experiment."""
+        with self.lock:
+            return self._fold.groups.compared()
 
     def arms(self) -> Arms:
         """Return the arms, with a view of their sums."""

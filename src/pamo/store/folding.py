@@ -35,6 +35,7 @@ class Folding:
         names = [(f"r{place}", float, field(name=name)) for place, name in enumerate(fold.scales.names)]
         rewards = defstruct("Rewards", names, forbid_unknown_fields=True, gc=False)
         fields: Any = [("rewards", rewards), ("at", float), ("overall", float), ("arm", str)]
+        fields.append(("group", tuple[str, str] | None, None))
         plain: Any = defstruct("Plain", fields, forbid_unknown_fields=True, gc=False)
         self._decode, self._decode_all = Decoder(plain).decode, Decoder(list[plain]).decode
 
@@ -82,7 +83,9 @@ class Folding:
         rewards = chain.from_iterable([astuple(one.rewards) for one in plain])
         scores[:, :-1] = np.fromiter(rewards, float, scores[:, :-1].size).reshape(len(plain), -1)
         scores[:, -1] = [one.overall for one in plain]
-        self._fold.observe_many([one.arm for one in plain], [row[3] for row in rows], scores)
+        self._fold.observe_many(
+            [one.arm for one in plain], [row[3] for row in rows], scores, [one.group for one in plain]
+        )
 
     def _plain(self, body: Any) -> Any:
         try:

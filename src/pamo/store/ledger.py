@@ -18,6 +18,8 @@ from pamo.store.base import (
     ArmState,
     DecisionMade,
     Event,
+    ExperimentEnded,
+    ExperimentStarted,
     Feature,
     FeaturesDeclared,
     FeedbackGiven,
@@ -27,7 +29,16 @@ from pamo.store.base import (
     UserErased,
     UserKnown,
 )
-from pamo.store.rules import Changes, Entry, judge_arm, judge_change, judge_decision, judge_feedback
+from pamo.store.groups import Experiment
+from pamo.store.rules import (
+    Changes,
+    Entry,
+    judge_arm,
+    judge_change,
+    judge_decision,
+    judge_experiment,
+    judge_feedback,
+)
 from pamo.store.scales import Scales
 
 
@@ -36,6 +47,7 @@ class Ledger:
 
     arms: as the journal has them; they may be many, and are not copied. features, user_features: those that are
     declared. changes: when tastes and arms were found to have changed. changed: where changes to arms go.
+    experiments: by name, all there were; one that is to be started or ended stands alone (`runs`).
     """
 
     def __init__(
@@ -47,11 +59,13 @@ class Ledger:
         changes: Changes,
         changed: dict[str, ArmState] | None = None,
         user_features: Mapping[str, Feature] | None = None,
+        experiments: Mapping[str, Experiment] | None = None,
     ) -> None:
         self.entries: dict[str, Entry] = {}
         self.keys: dict[str, Entry] = {}
         self.arms, self.features = arms, features
         self.user_features = {} if user_features is None else user_features
+        self.experiments = {} if experiments is None else experiments
         self._new: set[tuple[str, str]] = set()
         self.changed: dict[str, ArmState] = {} if changed is None else changed
         self.scales = scales
@@ -143,6 +157,9 @@ class Ledger:
             if event.arm not in self:
                 return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}"), None
             return Receipt(Outcome.RECORDED, sequence), event
+        if isinstance(event, ExperimentStarted | ExperimentEnded):
+            receipt = judge_experiment(event, self.experiments, self)
+            return receipt or Receipt(Outcome.RECORDED, sequence), event if receipt is None else None
         if isinstance(event, FeaturesDeclared):
             known = self.features if event.of == ARMS else self.user_features
             new = tuple(
@@ -174,10 +191,10 @@ def named(events: Sequence[Event]) -> tuple[list[str], list[str]]:
 
 
 def runs(events: Sequence[Event]) -> list[list[Event]]:
-    """Split a batch so that what takes something back stands alone: erasures and changes, which are no sums."""
+    """Split a batch so that what is no sum stands alone: erasures, changes, and experiments as they start and end."""
     parts: list[list[Event]] = [[]]
     for event in events:
-        if isinstance(event, UserErased | TasteChanged | ArmChanged):
+        if isinstance(event, UserErased | TasteChanged | ArmChanged | ExperimentStarted | ExperimentEnded):
             parts += [[event], []]
         else:
             parts[-1].append(event)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pamo._version import __version__
+from pamo.contract.experiments import CONTROL, TREATED
 from pamo.errors import DamagedError, InputError, StoreError, missing_extra
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store.addresses import begun, kind_of, shown
@@ -154,6 +155,11 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
             one, other = mine.get((user, arm)), yours.get((user, arm))
             if one is None or other is None or not np.allclose(one, other, TOLERANCE, TOLERANCE):
                 differences.append(f"user {user} with arm {arm}: {one} by the journal, and {other} in the store")
+    if list(store.experiments()) != list(fold.groups.experiments.values()):
+        differences.append("experiments: they are not the journal's")
+    for group, one, other in zip((TREATED, CONTROL), fold.groups.compared(), store.compared(), strict=True):
+        if one.users != other.users or not np.allclose(one.scores, other.scores, TOLERANCE, TOLERANCE):
+            differences.append(f"experiment, {group}: {one} by the journal, and {other} in the store")
     if store.pending() != fold.decisions - fold.feedbacks:
         differences.append(f"pending: {fold.decisions - fold.feedbacks} by the journal, {store.pending()} by the store")
     return Report(count, len(ours.ids), len(known), tuple(differences), unsealed=unsealed)

@@ -73,6 +73,7 @@ class MemoryStore(FoldedStore):
         self._ledger = Ledger(
             self._fold.scales, self._ages, arms, self._fold.features, self._fold, arms, self._fold.user_features
         )
+        self._ledger.experiments = self._fold.groups.experiments
 
     def _record(self, event: Event) -> None:
         if isinstance(event, _OF_USERS) and event.user is not None:
@@ -173,6 +174,7 @@ class MemoryStore(FoldedStore):
             self._fold = fold
             self._ledger.features, self._ledger.user_features = fold.features, fold.user_features
             self._ledger.scales, self._ledger.changes = fold.scales, fold
+            self._ledger.experiments = fold.groups.experiments
 
     def declare(self, setup: Setup, at: float) -> None:
         """Fold the journal by these objectives from now on."""

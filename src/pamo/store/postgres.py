@@ -16,6 +16,7 @@ import json
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import mul
 from typing import Any, Self
@@ -40,6 +41,8 @@ from pamo.store.base import (
     DecisionMade,
     Declared,
     Event,
+    ExperimentEnded,
+    ExperimentStarted,
     Feature,
     Outcome,
     Reader,
@@ -49,10 +52,20 @@ from pamo.store.base import (
     UserErased,
     UserKnown,
 )
-from pamo.store.encoding import ARM_CHANGED, DECLARED, TASTE_CHANGED, Row, encode, to_json
+from pamo.store.encoding import (
+    ARM_CHANGED,
+    DECLARED,
+    EXPERIMENT_ENDED,
+    EXPERIMENT_STARTED,
+    TASTE_CHANGED,
+    Row,
+    encode,
+    to_json,
+)
 from pamo.store.fold import NONE_LEFT, Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.folding import Folding
+from pamo.store.groups import Compared, Experiment, Groups
 from pamo.store.ledger import Ledger, named, nobody, runs
 from pamo.store.postgres_arms import ArmCache
 from pamo.store.postgres_link import LOCK, Link, LostError, Still, connect
@@ -116,7 +129,7 @@ OTHER_SUMS = f"""
 SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)
 AND relname ~ '^{SUMS}$' AND relname NOT IN ('{ARM_SUMS}', '{USER_SUMS}', '{PAIR_SUMS}')
 """
-OTHERS = "pamo_arms, pamo_features, pamo_user_features, pamo_known, pamo_counts"
+OTHERS = "pamo_arms, pamo_features, pamo_user_features, pamo_known, pamo_counts, pamo_groups"
 FORGET = f"TRUNCATE {OTHERS}, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS}"
 DROP = f"""
 DROP TABLE pamo_events, {OTHERS}, pamo_seals, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS};
@@ -151,6 +164,11 @@ ADD_ARMS = f"""
 INSERT INTO {ARM_SUMS} AS old (arm, shard, sums)
 SELECT arm, %s, sums::float8[] FROM unnest(%s::text[], %s::text[]) AS new(arm, sums)
 ON CONFLICT (arm, shard) DO UPDATE SET sums = pamo_add(old.sums, excluded.sums)
+"""
+ADD_GROUPS = """
+INSERT INTO pamo_groups AS old (user_id, sums) SELECT user_id, sums::float8[]
+FROM unnest(%s::text[], %s::text[]) AS new(user_id, sums)
+ON CONFLICT (user_id) DO UPDATE SET sums = old.sums[1:1] || pamo_add(old.sums[2:], excluded.sums[2:])
 """
 REWRITE = """
 UPDATE pamo_events AS old SET user_id = new.user_id, key = new.key, body = new.body, checksum = new.checksum
@@ -212,6 +230,11 @@ $$;
 """What a number is worth later: 0 rather than less than a float can be, which is an error to PostgreSQL."""
 LATER = {
     "pamo_events_declared": f"CREATE INDEX pamo_events_declared ON pamo_events (sequence) WHERE kind = '{DECLARED}'",
+    "pamo_groups": f"""
+        CREATE INDEX pamo_events_experiments ON pamo_events (sequence)
+        WHERE kind IN ('{EXPERIMENT_STARTED}', '{EXPERIMENT_ENDED}');
+        CREATE TABLE pamo_groups (user_id text PRIMARY KEY, sums float8[] NOT NULL);
+    """,
     "pamo_known": """
         CREATE TABLE pamo_user_features (name text PRIMARY KEY, kind text NOT NULL);
         CREATE TABLE pamo_known (user_id text PRIMARY KEY, features text NOT NULL);
@@ -275,6 +298,8 @@ class PostgresStore(SqlStore):
         f"UNION ALL {_ask.columns} WHERE kind = '{ARM_CHANGED}' AND sequence > %s ORDER BY sequence"
     )
 
+    _in_experiments = f"{_ask.columns} WHERE kind IN ('{EXPERIMENT_STARTED}', '{EXPERIMENT_ENDED}') ORDER BY sequence"
+
     def __init__(
         self,
         url: str,
@@ -333,6 +358,39 @@ class PostgresStore(SqlStore):
         """The features that users may have."""
         return self._user_features
 
+    @property
+    def running(self) -> ExperimentStarted | None:
+        """The experiment that is running, as it was at most `refresh` seconds ago."""
+        return self._known_groups().running
+
+    def experiments(self) -> Sequence[Experiment]:
+        """Return all experiments, as the database holds them now."""
+        self._groups_at = -math.inf
+        return list(self._known_groups().experiments.values())
+
+    def _known_groups(self) -> Groups:
+        now = time.monotonic()
+        if now - self._groups_at >= self._refresh:
+            self._groups, self._groups_at = self._groups_in(self._rows), now
+        return self._groups
+
+    def _groups_in(self, execute: Callable[..., Iterable[Any]]) -> Groups:
+        """Return the experiments that there are, without the rows of their users."""
+        groups = Groups(len(self.setup.objectives))
+        for _, event in self._decoded(execute(self._in_experiments)):
+            if isinstance(event, ExperimentStarted):
+                groups.start(event)
+            elif isinstance(event, ExperimentEnded):
+                groups.end(event)
+        return groups
+
+    def compared(self) -> tuple[Compared, Compared]:
+        """Return the groups of the newest experiment, as the database holds them now."""
+        groups = Groups(len(self.setup.objectives))
+        if rows := self._rows("SELECT sums FROM pamo_groups") if _has(self._rows, "pamo_groups") else []:
+            groups.restore(np.arange(len(rows)), np.array([row[0] for row in rows]))
+        return groups.compared()
+
     def known_of(self, ids: Sequence[str]) -> list[Mapping[str, FeatureValue]]:
         """Return the features of these users."""
         found = {user: json.loads(features) for user, features in self._rows(KNOWN, (list(ids),))} if ids else {}
@@ -344,6 +402,7 @@ class PostgresStore(SqlStore):
         self.lock = threading.RLock()
         self._closed = False
         self._link = link
+        self._groups_at = -math.inf
 
     @contextlib.contextmanager
     def _closing_if_it_fails(self) -> Iterator[None]:
@@ -432,7 +491,8 @@ class PostgresStore(SqlStore):
             return [self._erase(events[0])]
         if isinstance(events[0], TasteChanged | ArmChanged):
             return [self._change(events[0])]
-        changes = any(isinstance(event, ArmAdded | ArmRetired) for event in events)
+        alone = ArmAdded | ArmRetired | ExperimentStarted | ExperimentEnded
+        changes = any(isinstance(event, alone) for event in events)
         # The cache of arms takes a batch in after it was committed, and is not read from the database in between.
         with self._arms.changing(), self._link.transaction(alone=changes) as connection:
             return self._append_in(connection, events, changes)
@@ -459,6 +519,11 @@ class PostgresStore(SqlStore):
                 users = [entry.decision.user for entry in begun]
                 oldest = min(number for entry in begun for number, _ in entry.parts)
                 ledger.changes = Changed(self._decoded(connection.execute(self._changes, (users, oldest), binary=True)))
+        groups = Groups(0)
+        if changes and isinstance(events[0], ExperimentStarted | ExperimentEnded):
+            ledger.experiments = self._groups_in(connection.execute).experiments
+        elif any(entry.decision.group is not None for entry in ledger.entries.values()):
+            groups = self._groups_in(connection.execute)
         receipts, records = ledger.judge(events, -1, -1)  # below 0: places among those to be inserted
         if records:
             sequences, seal = self._insert(connection, records)
@@ -470,8 +535,13 @@ class PostgresStore(SqlStore):
             if known:
                 kept = connection.execute(KNOWN, (known,)).fetchall()
                 fold.known.update((user, json.loads(features)) for user, features in kept)
+            fold.groups.name = groups.name
             for record in records:
                 fold.apply(record)
+                if isinstance(record, ExperimentStarted):
+                    connection.execute("DELETE FROM pamo_groups")
+                if isinstance(record, ExperimentStarted | ExperimentEnded):
+                    self._groups_at = -math.inf
             self._newest = max(self._newest, fold.newest)
             self._set_arms(connection, ledger.changed)
             self._set_features(connection, fold)
@@ -527,6 +597,10 @@ class PostgresStore(SqlStore):
             )
             if fold.pairs.count:
                 self._add_pairs(connection, fold, page)
+        names = {row: name for name, row in users} if fold.groups.count else {}
+        mine = sorted((names[row], _literal(sums)) for row, sums in zip(*_listed(fold.groups), strict=True))
+        for page in pages(mine, self._page):
+            connection.execute(ADD_GROUPS, _columns(page))
         arms = sorted(arm for arm, row in fold.arm_rows.items() if fold.block[row].any())
         if arms:
             literals = [_literal(fold.block[fold.arm_rows[arm]]) for arm in arms]
@@ -560,7 +634,7 @@ class PostgresStore(SqlStore):
                     found = True
                     continue
                 # One who gave feedback has sums until the last step, whoever was at it before.
-                for table in ("pamo_known", PAIR_SUMS, USER_SUMS):
+                for table in ("pamo_known", "pamo_groups", PAIR_SUMS, USER_SUMS):
                     gone = connection.execute(f"DELETE FROM {table} WHERE user_id = %s", (event.user,)).rowcount
                 if not (found or rows or gone):
                     return nobody(event)
@@ -849,6 +923,7 @@ class PostgresReader(SqlReader, PostgresStore):
             if not self._sealed:
                 self._ask = Questions("pamo_events", "user_id", "%s", more=", NULL")  # type: ignore[misc]
                 self._anew = f"{self._ask.columns} WHERE kind = '{DECLARED}'"
+                self._in_experiments = PostgresStore._in_experiments.replace(", checksum", ", NULL")
             first = self._rows(self._ask.first)
             self.began, self._refresh = self._first(first[0] if first else None, shown(url)), math.inf
             self._go_by(self._declared(self._rows(self._anew)))
@@ -907,6 +982,11 @@ def _declared_in(ask: Callable[..., Iterable[Any]], table: str) -> dict[str, Fea
 def _aged(statement: str) -> str:
     """Return a statement that adds rows which have ages."""
     return statement.replace("pamo_add(", "pamo_add_aged(0, ")
+
+
+def _listed(groups: Groups) -> tuple[list[int], Floats]:
+    users, rows = groups.users()
+    return users.tolist(), rows
 
 
 def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:

@@ -21,6 +21,8 @@ from pamo.contract.events import (
     ArmRetired,
     DecisionMade,
     Event,
+    ExperimentEnded,
+    ExperimentStarted,
     FeaturesDeclared,
     FeedbackGiven,
     Outcome,
@@ -35,6 +37,7 @@ from pamo.contract.events import (
     together,
     with_scores,
 )
+from pamo.contract.experiments import ARM, check_control, check_smallest, share
 from pamo.contract.features import MOST_FEATURES, Feature, checked_features, features, written
 from pamo.contract.limits import LARGEST, check_preference, check_score, check_text, is_number
 from pamo.contract.requests import given_scores
@@ -43,6 +46,7 @@ from pamo.errors import InputError
 if TYPE_CHECKING:
     from pamo.store.ages import Ages
     from pamo.store.base import ArmState
+    from pamo.store.groups import Experiment
 
 MOST_PARTS = 1000
 """Feedbacks that one decision takes: with each that comes all before it are read."""
@@ -116,6 +120,8 @@ class Checker:
             return event
         if isinstance(event, FeaturesDeclared):
             return self._check_declared(event)
+        if isinstance(event, ExperimentStarted | ExperimentEnded):
+            return _check_experiment(event)
         if not isinstance(event, ArmAdded | ArmRetired | UserErased | UserKnown | TasteChanged | ArmChanged):
             raise InputError(f"expected an event of the journal, got {event!r}")
         _check_time(event.at)
@@ -339,6 +345,7 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, ages: Ages, change
         len(entry.parts) + 1,
         *(_changed_since(entry, arm, changes) if mine else (False, False)),
         _age(event, entry, arm) if mine or decision.rounds is not None else None,
+        decision.group,
     )
 
 
@@ -386,6 +393,30 @@ def judge_change(event: TasteChanged | UserKnown, entry: Entry | None) -> Receip
     return Receipt(Outcome.DUPLICATE, place) if place else None
 
 
+def judge_experiment(
+    event: ExperimentStarted | ExperimentEnded, experiments: Mapping[str, Experiment], arms: Container[str]
+) -> Receipt | None:
+    """Say what becomes of an experiment that is to start or to end, given those there were; None: to be recorded."""
+    known = experiments.get(event.name)
+    if isinstance(event, ExperimentEnded):
+        if known is None:
+            return refused(Code.UNKNOWN_EXPERIMENT, f"there is no experiment {event.name!r}")
+        return None if known.ended is None else Receipt(Outcome.DUPLICATE)
+    if known is not None:
+        if known.ended is None and replace(known.started, at=event.at) == event:
+            return Receipt(Outcome.DUPLICATE)
+        was = "is running, and stays as it is" if known.ended is None else "was ended"
+        return refused(Code.EXPERIMENT_CONFLICT, f"the experiment {event.name!r} {was}: give this one another name")
+    for one in experiments.values():
+        if one.ended is None:
+            name = one.started.name
+            return refused(Code.EXPERIMENT_CONFLICT, f"the experiment {name!r} is running: end it first")
+    arm = event.policy.removeprefix(ARM)
+    if arm != event.policy and arm not in arms:
+        return refused(Code.UNKNOWN_ARM, f"there is no arm {arm!r}: add it first")
+    return None
+
+
 OfUser = DecisionMade | FeedbackGiven | TasteChanged | UserKnown
 """An event that names a user."""
 
@@ -398,8 +429,18 @@ def redacted(event: OfUser) -> OfUser:
         return replace(event, user=None, features={})
     if isinstance(event, DecisionMade):
         rounds = None if event.rounds is None else (0, *event.rounds[1:])
-        return replace(event, user=None, key=None, preference=None, explanation=None, rounds=rounds)
-    return replace(event, user=None, preference=None)
+        return replace(event, user=None, key=None, preference=None, explanation=None, rounds=rounds, group=None)
+    return replace(event, user=None, preference=None, group=None)
+
+
+def _check_experiment(event: ExperimentStarted | ExperimentEnded) -> ExperimentStarted | ExperimentEnded:
+    check_text(event.name, "an experiment's name", "name")
+    _check_time(event.at)
+    if isinstance(event, ExperimentEnded):
+        return replace(event, at=float(event.at))
+    check_control(event.policy)
+    check_smallest(event.smallest)
+    return replace(event, at=float(event.at), control=share(event.control), smallest=float(event.smallest))
 
 
 def plain(value: Any) -> Any:

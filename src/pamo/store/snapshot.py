@@ -23,7 +23,7 @@ from zlib import crc32
 import numpy as np
 
 from pamo.rows import LAYOUT
-from pamo.store.base import Feature
+from pamo.store.base import ExperimentEnded, ExperimentStarted, Feature
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
 from pamo.store.setups import setup_of
@@ -105,6 +105,10 @@ def _begin(kept: Snapshot, journal: str) -> tuple[Fold, dict[str, Any], Any, Any
     arrays["changed_users"] = renumbered[list(changes)] if changes else np.zeros(0, dtype=np.int64)
     arrays["taste_changes"] = np.array(list(changes.values()), dtype=np.int64).reshape(-1, 2)
     arrays["arm_changes"] = np.array(list(fold.arm_changes.items()), dtype=np.int64).reshape(-1, 2)
+    if fold.groups.experiments:  # a snapshot without these is one of a journal without experiments
+        told = [[asdict(one.started), one.ended] for one in fold.groups.experiments.values()]
+        users, rows = fold.groups.users()
+        arrays |= {"experiments": _packed(told), "grouped_users": renumbered[users], "grouped": rows}
     fold.hold()
     return fold, arrays, alive, fold.user_names.starts()
 
@@ -264,6 +268,14 @@ def _read(file: Any, journal: str) -> Snapshot | None:
     changed, changes = file["changed_users"].tolist(), file["taste_changes"].tolist()
     fold.taste_changes.update((row, (number, first)) for row, (number, first) in zip(changed, changes, strict=True))
     fold.arm_changes.update(file["arm_changes"].tolist())
+    if "experiments" in file.files:
+        for started, ended in json.loads(bytes(file["experiments"])):
+            event = ExperimentStarted(**started)
+            fold.groups.start(event)
+            if ended is not None:
+                fold.groups.end(ExperimentEnded(event.name, ended))
+        if len(users := file["grouped_users"]):
+            fold.groups.restore(users, file["grouped"])
     return Snapshot(fold, header["link"], header["erased"])
 
 
@@ -287,11 +299,13 @@ def _mended(file: Any, user: str, erased: int) -> Iterator[tuple[str, Any]]:
             array = np.delete(array, slice(start, start + int(lengths[row])))
         elif name == "user_name_lengths":
             array = np.delete(array, row)
-        elif name in ("stated_users", "pair_users", "changed_users"):
+        elif name in ("stated_users", "pair_users", "changed_users", "grouped_users"):
             array = array[array != row]
             array -= array > row
         elif name == "stated":
             array = array[file["stated_users"] != row]
+        elif name == "grouped":
+            array = array[file["grouped_users"] != row]
         elif name == "taste_changes":
             array = array[file["changed_users"] != row]
         elif name in ("pair_arms", "pairs"):

@@ -203,6 +203,7 @@ class SqliteWriting(SqliteJournal):
         self._ages.look()
         fold = self._fold
         ledger = Ledger(fold.scales, self._ages, fold.arm_states, fold.features, fold, user_features=fold.user_features)
+        ledger.experiments = fold.groups.experiments
         ids, keys = named(events)
         if ids:
             wanted = to_json([self._by(key) for key in keys])

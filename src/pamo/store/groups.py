@@ -1,0 +1,122 @@
+"""What an experiment adds up: of each user in it how many scores there are, and their sums.
+
+What the groups are compared by is read off these rows (`pamo.comparing`), one value for each user: the mean of the
+user's scores. Rows are those of the newest experiment; of earlier ones the journal has all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pamo.arrays import Floats, Ints
+from pamo.comparing import Sums
+from pamo.contract.events import ExperimentEnded, ExperimentStarted
+from pamo.contract.experiments import CONTROL
+
+GROUP, COUNTS = 0, 1
+"""Places in a row: 1 for control and 2 for who is treated; from there on the counts by score, and then the sums."""
+
+
+class Experiment(NamedTuple):
+    """An experiment, and when it was ended; None while it is not."""
+
+    started: ExperimentStarted
+    ended: float | None = None
+
+
+class Compared(NamedTuple):
+    """One group: its users, and by score, the objectives' and the overall one, the sums of the users' means."""
+
+    users: int
+    scores: tuple[Sums, ...]
+
+
+class Groups:
+    """The experiments of a journal, and the rows of the newest one's users, by users' rows of the fold."""
+
+    def __init__(self, objectives: int) -> None:
+        self.experiments: dict[str, Experiment] = {}
+        self.running: ExperimentStarted | None = None
+        self.name: str | None = None
+        """The newest experiment, whose rows these are."""
+        self._scores = objectives + 1
+        self._begin()
+
+    def _begin(self) -> None:
+        self.rows = np.zeros((64, COUNTS + 2 * self._scores))
+        self.count = 0
+        self._places: Ints = np.full(64, -1, dtype=np.int64)
+
+    def start(self, event: ExperimentStarted) -> None:
+        """Begin an experiment, with nobody in it."""
+        self.experiments[event.name] = Experiment(event)
+        self.running, self.name = event, event.name
+        self._begin()
+
+    def end(self, event: ExperimentEnded) -> None:
+        """End an experiment; late feedback to its decisions still counts."""
+        if event.name in self.experiments:
+            self.experiments[event.name] = self.experiments[event.name]._replace(ended=event.at)
+        if self.running is not None and self.running.name == event.name:
+            self.running = None
+
+    def add(self, user: int, group: tuple[str, str], values: Floats) -> None:
+        """Add scores that a user gave, NaN where there is none."""
+        self.add_many(np.array([user]), [group], values[None])
+
+    def add_many(self, users: Ints, groups: Sequence[tuple[str, str] | None], values: Floats) -> None:
+        """Add scores of users, a row each; those of no group, or of an earlier experiment, are left out."""
+        mine = [n for n, one in enumerate(groups) if one is not None and one[0] == self.name and users[n] >= 0]
+        if not mine:
+            return
+        places = self._places_of(users[mine])
+        self.rows[places, GROUP] = [1.0 if groups[n][1] == CONTROL else 2.0 for n in mine]  # type: ignore[index]
+        scores = values[mine, : self._scores]
+        known = ~np.isnan(scores)
+        np.add.at(self.rows, places, np.column_stack([np.zeros(len(mine)), known, np.where(known, scores, 0.0)]))
+
+    def _places_of(self, users: Ints) -> Ints:
+        most = int(users.max())
+        if most >= len(self._places):
+            more = np.full(max(most + 1, 2 * len(self._places)), -1, dtype=np.int64)
+            more[: len(self._places)] = self._places
+            self._places = more
+        new = np.unique(users[self._places[users] < 0])
+        if self.count + len(new) > len(self.rows):
+            more = np.zeros((max(self.count + len(new), 2 * len(self.rows)), self.rows.shape[1]))
+            more[: self.count] = self.rows[: self.count]
+            self.rows = more
+        self._places[new] = np.arange(self.count, self.count + len(new))
+        self.count += len(new)
+        places: Ints = self._places[users]
+        return places
+
+    def forget(self, user: int) -> None:
+        """Take a user out."""
+        if user < len(self._places) and self._places[user] >= 0:
+            self.rows[self._places[user]] = 0.0
+            self._places[user] = -1
+
+    def users(self) -> tuple[Ints, Floats]:
+        """Return the users' rows of the fold, and their rows here."""
+        users = np.flatnonzero(self._places >= 0)
+        return users, self.rows[self._places[users]]
+
+    def restore(self, users: Ints, rows: Floats) -> None:
+        """Take over rows."""
+        self.rows[self._places_of(users)] = rows
+
+    def compared(self) -> tuple[Compared, Compared]:
+        """Return the groups: those who are treated, and control."""
+        rows, scores = self.rows[: self.count], self._scores
+        found = []
+        for group in (2.0, 1.0):
+            mine = rows[rows[:, GROUP] == group]
+            counts, totals = mine[:, COUNTS : COUNTS + scores], mine[:, COUNTS + scores :]
+            means = np.divide(totals, counts, out=np.zeros_like(totals), where=counts > 0.0)
+            numbers = (counts > 0.0).sum(axis=0), means.sum(axis=0), (means**2).sum(axis=0)
+            found.append(Compared(len(mine), tuple(Sums(*map(float, one)) for one in zip(*numbers, strict=True))))
+        return found[0], found[1]
