@@ -369,6 +369,61 @@ class Ranking:
     untried: int
 
 
+# Experiments
+
+
+@dataclass(slots=True, frozen=True)
+class Compared:
+    """A score in the two groups of an experiment, on its own scale: the mean over users of each user's mean.
+
+    treated, control: the means; difference: how much more the treated have, from low to high with 95 % whenever and
+    however often one looks; null while there are fewer than 20 users in a group. better: whether the treated are better
+    off, null while that is open. treated_users, control_users: those who gave the score. still_needed: how many more
+    such users there have to be until the smallest difference worth finding would show.
+    """
+
+    treated: float | None
+    control: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    better: bool | None
+    treated_users: int
+    control_users: int
+    still_needed: int
+
+
+@dataclass(slots=True, frozen=True)
+class Experiment:
+    """An experiment and what came of it so far.
+
+    started, ended: when, in seconds since 1970; ended is null while it runs. control: the share of users in the control
+    group, and policy how they are served. smallest: the smallest difference worth finding, in standard deviations.
+    treated_users, control_users: those who gave feedback. sentence: what it says, in words. warning: what speaks
+    against believing it, "" where nothing does.
+    """
+
+    name: str
+    started: float
+    ended: float | None
+    control: float
+    policy: str
+    smallest: float
+    treated_users: int
+    control_users: int
+    overall: Compared
+    objectives: Mapping[str, Compared]
+    sentence: str
+    warning: str = ""
+
+
+@dataclass(slots=True)
+class ExperimentFound:
+    """The newest experiment, null where there was none."""
+
+    experiment: Experiment | None
+
+
 # The service itself
 
 

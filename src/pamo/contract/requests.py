@@ -26,7 +26,8 @@ class Request:
     preference: the user's weights where they are known; without them the mean of what the user has stated with feedback
     is used, and without any such statement what was learned from overall scores. k: how many arms to rank. key: makes
     the request repeatable: the same again gets the first decision. features: what is known of the user, of those that
-    are declared; it is kept until it changes, and None is one that is not known any more.
+    are declared; it is kept until it changes, and None is one that is not known any more. choice: the arm that the
+    caller would give, for an experiment whose control group gets that.
     """
 
     user: str
@@ -35,6 +36,7 @@ class Request:
     k: int = 1
     key: str | None = None
     features: Mapping[str, FeatureValue | None] | None = None
+    choice: str | None = None
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ def as_request(given: Any) -> Request:
     """Return the request that a user's id or a mapping stands for.
 
     >>> as_request({"user": "ann", "k": 2})
-    Request(user='ann', arms=None, preference=None, k=2, key=None, features=None)
+    Request(user='ann', arms=None, preference=None, k=2, key=None, features=None, choice=None)
     """
     if isinstance(given, Request):
         return given

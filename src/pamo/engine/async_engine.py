@@ -78,6 +78,8 @@ class AsyncEngine:
     add_arms = _awaited(Core.add_arms)
     retire_arm = _awaited(Core.retire_arm)
     declare_features = _awaited(Core.declare_features)
+    start_experiment = _awaited(Core.start_experiment)
+    end_experiment = _awaited(Core.end_experiment)
     erase_user = _awaited(Core.erase_user)
 
     # How it waits for the store
@@ -88,7 +90,7 @@ class AsyncEngine:
             self._check_cost([request])
         if self._thread is None:
             return self._decider.choose(
-                request.user, request.arms, request.preference, request.k, request.key, request.features
+                request.user, request.arms, request.preference, request.k, request.key, request.features, request.choice
             )
         return await self._ask(request)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from pamo.comparing import SMALLEST
 from pamo.contract.answers import Decision, Feedback, FeedbackResult
 from pamo.contract.codes import Code
 from pamo.contract.events import (
@@ -17,6 +18,8 @@ from pamo.contract.events import (
     ArmRetired,
     DecisionMade,
     Event,
+    ExperimentEnded,
+    ExperimentStarted,
     FeaturesDeclared,
     FeedbackGiven,
     Outcome,
@@ -24,6 +27,7 @@ from pamo.contract.events import (
     UserErased,
     UserKnown,
 )
+from pamo.contract.experiments import RANDOM, share
 from pamo.contract.features import FeatureLike, FeatureValue, checked_features
 from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_text, check_user
@@ -86,12 +90,13 @@ class Core:
         k: int = 1,
         key: str | None = None,
         features: Mapping[str, FeatureValue | None] | None = None,
+        choice: str | None = None,
     ) -> Decision:
         """Choose an arm for a user, or rank the best k (all of them, if there are fewer).
 
         The arguments are those of `pamo.engine.Request`.
         """
-        request = Request(user, arms, preference, k, key, features)
+        request = Request(user, arms, preference, k, key, features, choice)
         try:
             event = await face.choose(request)
         except InputError:
@@ -334,6 +339,36 @@ class Core:
         if arms:
             await face.record_many([ArmAdded(arm, arm, self.clock()) for arm in arms])
         return bool(arms)
+
+    # Experiments
+
+    async def start_experiment(
+        self,
+        face: Face,
+        name: str,
+        control: float | str = "5%",
+        policy: str = RANDOM,
+        smallest: float = SMALLEST,
+    ) -> None:
+        """Serve a share of the users, the control group, otherwise from now on, so that the two can be compared.
+
+        control: the share, such as "5%" or 0.05; who is in it hangs on the name and the user alone. policy: how control
+        is served: "random", any arm of the offer; "arm:ID", that arm, or any where it is not on offer; "caller", the
+        `choice` that then comes with every decision. smallest: the smallest difference worth finding, in standard
+        deviations. One experiment runs at a time, and a name is used once; the same again changes nothing.
+        """
+        event = ExperimentStarted(name, self.clock(), share(control), policy, smallest)
+        receipt = await face.record(event)
+        if receipt.code is not None:
+            raise refusal(receipt)
+
+    async def end_experiment(self, face: Face) -> None:
+        """Serve everybody alike again; late feedback to the experiment's decisions still counts."""
+        known = await face.read(self.store.experiments)
+        running = [one.started.name for one in known if one.ended is None]
+        if not running:
+            raise InputError("there is no experiment that is running: start one first", code=Code.UNKNOWN_EXPERIMENT)
+        await face.record(ExperimentEnded(running[-1], self.clock()))
 
     # A user's own
 

@@ -12,12 +12,16 @@ from zlib import crc32
 
 import numpy as np
 
+from pamo._version import __version__
 from pamo.arrays import Floats, Ints
+from pamo.contract.events import ExperimentStarted
+from pamo.contract.experiments import CALLER, CONTROL, TREATED, group_of
 from pamo.contract.features import FeatureValue, checked_features
 from pamo.contract.forgetting import ROUNDS, HalfLives
 from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
 from pamo.contract.requests import OfferLike, Request, given_scores
 from pamo.engine.changing import Watch
+from pamo.engine.experiment import served
 from pamo.engine.explaining import details
 from pamo.engine.features import table_of
 from pamo.engine.kernels import PROPENSITY, SEEN
@@ -96,6 +100,7 @@ class Decider:
         self.estimate = self.hidden.estimate if self.hidden.shared else recommended().estimate(count)
         self.prior = Prior(store, self.estimate)
         self.watch = Watch(store, self.prior, clock)
+        self._chance = np.random.default_rng([seed, 1])  # control's own: with and without it, others choose alike
         self._chooser = Chooser(count, stream_for(seed, 0, POLICY))
         self._unknown = np.full((1, count), np.nan)
         self._partial = partial_at(count)
@@ -135,6 +140,7 @@ class Decider:
         k: int = 1,
         key: str | None = None,
         features: Mapping[str, FeatureValue | None] | None = None,
+        choice: str | None = None,
     ) -> DecisionMade:
         """Decide for one user, and return the event to be recorded."""
         if features is not None:
@@ -142,6 +148,14 @@ class Decider:
         given = self._given(arms) if arms is not None and isinstance(arms, Mapping) else None
         check_user(user)
         store = self._store
+        running, group = store.running, None
+        if running is not None:
+            group = running.name, group_of(user, running.name, running.control)
+            request = Request(user, arms, preference, k, key, features, choice)
+            if group[1] == CONTROL:
+                return self._controlled(request, running, group)
+            if running.policy == CALLER:  # a choice that is missing is told whoever it is for
+                self._controllable(request, running)
         sums, stated = store.user_row(user)
         known = self._unknown if preference is None else weights_in(preference, self.names)
         plan = self._plan(preference is not None, stated.item(0) > 0.0)
@@ -177,7 +191,7 @@ class Decider:
             self.watch.look(table)
             ids = table.ids
             chosen = (ids[picks.item(0)],) if ranked == 1 else tuple(ids[i] for i in picks[0].tolist())
-        return self._event(user, chosen, row, plan, ids, offered, k, preference, key, given)
+        return self._event(user, chosen, row, plan, ids, offered, k, preference, key, given, group)
 
     def check(self, request: Request) -> None:
         """Raise `InputError` for a request that no arms could make right."""
@@ -201,6 +215,51 @@ class Decider:
             check_user(one.user)
             if one.features is not None:
                 checked_features(one.features, self._store.user_features)
+        running = self._store.running
+        if running is None:
+            return self._choose_many(requests, None)
+        name = running.name
+        control = [group_of(one.user, name, running.control) == CONTROL for one in requests]
+        for one, apart in zip(requests, control, strict=True):  # nothing is decided if one of them is wrong
+            if apart or running.policy == CALLER:
+                self._controllable(one, running)
+        rest = [one for one, apart in zip(requests, control, strict=True) if not apart]
+        treated = iter(self._choose_many(rest, (name, TREATED)) if rest else ())
+        return [
+            self._controlled(one, running, (name, CONTROL)) if apart else next(treated)
+            for one, apart in zip(requests, control, strict=True)
+        ]
+
+    def _controllable(self, request: Request, running: ExperimentStarted) -> tuple[tuple[str, ...] | None, list[str]]:
+        """Return the offer as it was given, and its arms; raise `InputError` where control could not be served so."""
+        if request.preference is not None:
+            weights_in(request.preference, self.names)
+        if isinstance(request.arms, Mapping):
+            self._given(request.arms)
+        check_k(request.k)
+        with self._lock:
+            table = self._newest()
+            offered, rows, _ = self._offer(table, request.arms)
+            arms = [table.ids[row] for row in rows.tolist()]
+        if running.policy == CALLER and request.choice not in arms:
+            raise InputError(
+                "expected choice to be an arm on offer, the one that you would give yourself, got "
+                f"{request.choice!r:.80}: the control group of the experiment {running.name!r} gets that",
+                "choice",
+            )
+        return offered, arms
+
+    def _controlled(self, request: Request, running: ExperimentStarted, group: tuple[str, str]) -> DecisionMade:
+        """Decide for a user of the control group."""
+        offered, arms = self._controllable(request, running)
+        with self._lock:
+            chosen, propensity, policy = served(running.policy, arms, request.k, request.choice, self._chance)
+            self.watch.look(self._newest())
+        given = self._given(request.arms) if isinstance(request.arms, Mapping) else None
+        label, asked = f"{policy}@{__version__}", (request.k, request.preference, request.key)
+        return self._made(request.user, chosen, propensity, label, offered, *asked, None, given, group)
+
+    def _choose_many(self, requests: Sequence[Request], group: tuple[str, str] | None) -> list[DecisionMade]:
         sums, stated = self._store.user_rows([one.user for one in requests])
         preferences = [one.preference for one in requests]
         given = [self._given(one.arms) if isinstance(one.arms, Mapping) else None for one in requests]
@@ -249,6 +308,7 @@ class Decider:
                         one.preference,
                         one.key,
                         given[n],
+                        group,
                     )
         return [events[n] for n in range(len(requests))]
 
@@ -332,6 +392,24 @@ class Decider:
         preference: Mapping[str, float] | None,
         key: str | None,
         given: Mapping[str, Mapping[str, float]] | None,
+        group: tuple[str, str] | None,
+    ) -> DecisionMade:
+        why = details(row, chosen[0], ids, self.names, named=self._renamed)
+        return self._made(user, chosen, row[PROPENSITY], plan.label, offered, k, preference, key, why, given, group)
+
+    def _made(
+        self,
+        user: str,
+        chosen: tuple[str, ...],
+        propensity: float,
+        policy: str,
+        offered: tuple[str, ...] | None,
+        k: int,
+        preference: Mapping[str, float] | None,
+        key: str | None,
+        why: Mapping[str, Any] | None,
+        given: Mapping[str, Mapping[str, float]] | None,
+        group: tuple[str, str] | None,
     ) -> DecisionMade:
         decision, now = new_id(), self._clock()
         self.under_way.begin(decision, chosen[0], now)
@@ -340,16 +418,17 @@ class Decider:
             decision,
             user,
             chosen,
-            row[PROPENSITY],
-            plan.label,
+            propensity,
+            policy,
             now,
             offered,
             k,
             preference,
             key,
-            details(row, chosen[0], ids, self.names, named=self._renamed),
+            why,
             given,
             rounds=rounds,
+            group=group,
         )
 
     def _forget(self, decisions: int) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from pamo.contract.answers import (
     Arm,
     Decision,
+    Experiment,
     Explanation,
     Feedback,
     FrontArm,
@@ -43,6 +44,7 @@ from pamo.contract.requests import Request, id_of
 from pamo.engine.core import Core, Face, answer
 from pamo.engine.deciding import Decider
 from pamo.engine.estimates import known_of, preference_of
+from pamo.engine.experiment import told_of_experiment
 from pamo.engine.explaining import explained, names_in
 from pamo.engine.features import speaking_for
 from pamo.engine.foretelling import Foreteller
@@ -67,7 +69,7 @@ class _AtOnce:
         self._store, self._decider = store, decider
 
     async def choose(self, one: Request) -> DecisionMade:
-        return self._decider.choose(one.user, one.arms, one.preference, one.k, one.key, one.features)
+        return self._decider.choose(one.user, one.arms, one.preference, one.k, one.key, one.features, one.choice)
 
     async def choose_many(self, requests: Sequence[Request]) -> list[DecisionMade]:
         return self._decider.choose_many(requests)
@@ -109,9 +111,10 @@ def _decide(
     k: int = 1,
     key: str | None = None,
     features: Any = None,
+    choice: Any = None,
 ) -> Decision:
-    if features is not None:
-        return _whole_decide(engine, user, arms, preference, k, key, features)
+    if features is not None or choice is not None:
+        return _whole_decide(engine, user, arms, preference, k, key, features, choice)
     try:
         event = engine._decider.choose(user, arms, preference, k, key)
     except InputError:
@@ -372,6 +375,15 @@ class Engine:
             rewards=int(rewards),
         )
         return asdict(counted)
+
+    # Experiments
+
+    start_experiment = _at_once(Core.start_experiment)
+    end_experiment = _at_once(Core.end_experiment)
+
+    def experiment(self) -> Experiment | None:
+        """Return how the groups of the newest experiment compare, however often; None where there was none."""
+        return told_of_experiment(self.store)
 
     # A user's own
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pamo.contract.answers import ArmScore, ExplainedDecision, Explanation, Given
 from pamo.contract.events import OVERALL, DecisionMade, Made, scores_of, together
+from pamo.contract.experiments import CONTROL
 from pamo.engine.kernels import (
     GREEDY,
     GREEDY_PREFERENCE,
@@ -84,7 +85,9 @@ def explained(
 
     if kept is None:
         why = "the numbers behind it are not kept, since its user was erased"
-        if decision.user is not None:
+        if decision.group is not None and decision.group[1] == CONTROL:
+            why = f"its user is in the control group of the experiment {decision.group[0]!r}: {decision.policy}"
+        elif decision.user is not None:
             why = f"{decision.policy} scores arms without weighing objectives by the user's preference"
         return Explanation(decision.id, decision.policy, {}, None, None, f"{called(arm)} was chosen; {why}.")
     weights = dict(zip(kept.get("objectives", names), kept["preference"], strict=True))

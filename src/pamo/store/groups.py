@@ -46,7 +46,7 @@ class Groups:
         self._begin()
 
     def _begin(self) -> None:
-        self.rows = np.zeros((64, COUNTS + 2 * self._scores))
+        self.rows: Floats = np.zeros((64, COUNTS + 2 * self._scores))
         self.count = 0
         self._places: Ints = np.full(64, -1, dtype=np.int64)
 
@@ -81,14 +81,12 @@ class Groups:
     def _places_of(self, users: Ints) -> Ints:
         most = int(users.max())
         if most >= len(self._places):
-            more = np.full(max(most + 1, 2 * len(self._places)), -1, dtype=np.int64)
-            more[: len(self._places)] = self._places
-            self._places = more
+            room = max(most + 1, 2 * len(self._places)) - len(self._places)
+            self._places = np.concatenate([self._places, np.full(room, -1, dtype=np.int64)])
         new = np.unique(users[self._places[users] < 0])
         if self.count + len(new) > len(self.rows):
-            more = np.zeros((max(self.count + len(new), 2 * len(self.rows)), self.rows.shape[1]))
-            more[: self.count] = self.rows[: self.count]
-            self.rows = more
+            room = max(self.count + len(new), 2 * len(self.rows)) - len(self.rows)
+            self.rows = np.concatenate([self.rows, np.zeros((room, self.rows.shape[1]))])
         self._places[new] = np.arange(self.count, self.count + len(new))
         self.count += len(new)
         places: Ints = self._places[users]

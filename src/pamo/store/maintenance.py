@@ -157,9 +157,9 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
                 differences.append(f"user {user} with arm {arm}: {one} by the journal, and {other} in the store")
     if list(store.experiments()) != list(fold.groups.experiments.values()):
         differences.append("experiments: they are not the journal's")
-    for group, one, other in zip((TREATED, CONTROL), fold.groups.compared(), store.compared(), strict=True):
-        if one.users != other.users or not np.allclose(one.scores, other.scores, TOLERANCE, TOLERANCE):
-            differences.append(f"experiment, {group}: {one} by the journal, and {other} in the store")
+    for group, folded, standing in zip((TREATED, CONTROL), fold.groups.compared(), store.compared(), strict=True):
+        if folded.users != standing.users or not np.allclose(folded.scores, standing.scores, TOLERANCE, TOLERANCE):
+            differences.append(f"experiment, {group}: {folded} by the journal, and {standing} in the store")
     if store.pending() != fold.decisions - fold.feedbacks:
         differences.append(f"pending: {fold.decisions - fold.feedbacks} by the journal, {store.pending()} by the store")
     return Report(count, len(ours.ids), len(known), tuple(differences), unsealed=unsealed)

@@ -599,8 +599,8 @@ class PostgresStore(SqlStore):
                 self._add_pairs(connection, fold, page)
         names = {row: name for name, row in users} if fold.groups.count else {}
         mine = sorted((names[row], _literal(sums)) for row, sums in zip(*_listed(fold.groups), strict=True))
-        for page in pages(mine, self._page):
-            connection.execute(ADD_GROUPS, _columns(page))
+        for some in pages(mine, self._page):
+            connection.execute(ADD_GROUPS, _columns(some))
         arms = sorted(arm for arm, row in fold.arm_rows.items() if fold.block[row].any())
         if arms:
             literals = [_literal(fold.block[fold.arm_rows[arm]]) for arm in arms]

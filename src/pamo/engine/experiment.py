@@ -1,0 +1,118 @@
+"""Experiments: how the control group is served, and how the two groups compare, in numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pamo.comparing import Sums, difference, still_needed
+from pamo.contract.answers import Compared, Experiment
+from pamo.contract.events import ExperimentStarted
+from pamo.contract.experiments import ARM, CALLER, RANDOM
+from pamo.contract.objectives import Objective
+from pamo.store import Store
+
+UNLIKELY = 4.0
+"""Standard deviations that a group's size may be off before something must be wrong."""
+
+
+def served(
+    policy: str, offer: Sequence[str], k: int, choice: str | None, chance: np.random.Generator
+) -> tuple[tuple[str, ...], float, str]:
+    """Return the arms for a user of the control group, the chance with which the first came first, and by what.
+
+    Where one arm is to come first, others follow at random; where it is not on offer, all do. The caller names one arm.
+    """
+    if policy == CALLER and choice is not None:
+        return (choice,), 1.0, CALLER
+    arm = policy.removeprefix(ARM)
+    if k == 1:
+        mixed = [offer[int(chance.integers(len(offer)))]]
+    else:
+        mixed = [offer[place] for place in chance.permutation(len(offer)).tolist()]
+    if arm == policy or arm not in offer:
+        return tuple(mixed[:k]), 1.0 / len(offer), RANDOM
+    return (arm, *(one for one in mixed if one != arm))[:k], 1.0, policy
+
+
+def told_of_experiment(store: Store) -> Experiment | None:
+    """Return how the groups of the newest experiment compare."""
+    known = store.experiments()
+    if not known:
+        return None
+    (started, ended), groups = known[-1], store.compared()
+    scales = (*store.setup.objectives, store.setup.overall)
+    compared = [
+        _compared(scale, treated, control, started)
+        for scale, treated, control in zip(scales, *(group.scores for group in groups), strict=True)
+    ]
+    objectives = {scale.name: one for scale, one in zip(store.setup.objectives, compared, strict=False)}
+    return Experiment(
+        started.name,
+        started.at,
+        ended,
+        started.control,
+        started.policy,
+        started.smallest,
+        groups[0].users,
+        groups[1].users,
+        compared[-1],
+        objectives,
+        _sentence(compared[-1], objectives, started),
+        _warning(groups[0].users, groups[1].users, started.control),
+    )
+
+
+def _compared(scale: Objective, treated: Sums, control: Sums, started: ExperimentStarted) -> Compared:
+    """Return a score's comparison on its own scale; sums are of scores from 0 (worst) to 1 (best)."""
+    span = (scale.high - scale.low) * (-1.0 if scale.lower_is_better else 1.0)
+    start = scale.high if scale.lower_is_better else scale.low
+    found, least = difference(treated, control, started.smallest), started.smallest
+    low, high = (None, None) if found is None else sorted((found.low * span, found.high * span))
+    shows = found is not None and found.excludes_zero
+    means = [start + span * sums.mean if sums.number else None for sums in (treated, control)]
+    return Compared(
+        means[0],
+        means[1],
+        None if found is None else found.estimate * span,
+        low,
+        high,
+        found.low > 0.0 if found is not None and shows else None,
+        int(treated.number),
+        int(control.number),
+        still_needed(treated, control, started.control, least),
+    )
+
+
+def _sentence(overall: Compared, objectives: dict[str, Compared], started: ExperimentStarted) -> str:
+    scored = {"overall": overall} if overall.treated_users + overall.control_users else objectives
+    shown = [f"{name} {_words(one)}" for name, one in scored.items() if one.better is not None]
+    if shown:
+        return f"With pamo {'; '.join(shown)}."
+    needed = max(one.still_needed for one in scored.values())
+    least = f"a difference of {started.smallest:g} standard deviations"
+    if all(one.difference is None for one in scored.values()):
+        return f"Too early to tell: about {needed:,} more users until {least} would show."
+    if needed:
+        return f"No difference so far: about {needed:,} more users until {least} would show."
+    return f"No difference: {least} would have shown by now."
+
+
+def _words(one: Compared) -> str:
+    assert one.difference is not None
+    low, high = sorted(abs(end or 0.0) for end in (one.low, one.high))
+    how = "better" if one.better else "worse"
+    return f"is {how} than without it, by {abs(one.difference):.2g} ({low:.2g} to {high:.2g})"
+
+
+def _warning(treated: int, control: int, share: float) -> str:
+    """Say so where the groups of those who gave feedback are not as large as they should be."""
+    users = treated + control
+    if abs(control - share * users) <= UNLIKELY * math.sqrt(users * share * (1.0 - share)):
+        return ""
+    return (
+        f"Of those who gave feedback {control / users:.1%} are in control, and {share:.1%} were meant to be: who gives "
+        "feedback seems to hang on the group, and then the difference does too."
+    )
