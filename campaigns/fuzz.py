@@ -55,9 +55,11 @@ CHECKS: dict[str, Any] = {
 }
 
 # The description says which ids can be, and not which of them there are: 422 where an arm is unknown or retired, or was
-# not chosen by the decision, or a feature was not declared, or otherwise. Nor does it say that the front's x and y
-# go together.
-_EXCUSED = re.compile(r"(?:(?:requests|feedback|arms)\[\d+\]\.)?(?:arms?|features)(?:\..*)?|[xy]", re.DOTALL)
+# not chosen by the decision, or a feature was not declared, or otherwise; nor that an experiment may want a choice. Nor
+# does it say that the front's x and y go together.
+_EXCUSED = re.compile(
+    r"(?:(?:requests|feedback|arms)\[\d+\]\.)?(?:arms?|features|policy|choice)(?:\..*)?|[xy]", re.DOTALL
+)
 
 
 @dataclass

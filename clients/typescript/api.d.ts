@@ -37,6 +37,8 @@ export interface DecisionBody {
   preference?: Record<string, number> | null | undefined;
   /** What is known of the user: numbers, yes or no, words, of the features that are declared for users. It is kept until it changes; null is one that is not known any more. */
   features?: Record<string, number | boolean | string | null> | null | undefined;
+  /** The arm that you would give yourself, for an experiment whose control group gets that. */
+  choice?: string | null | undefined;
 }
 
 /**
@@ -74,6 +76,8 @@ export interface BatchDecision {
   preference?: Record<string, number> | null | undefined;
   /** What is known of the user: numbers, yes or no, words, of the features that are declared for users. It is kept until it changes; null is one that is not known any more. */
   features?: Record<string, number | boolean | string | null> | null | undefined;
+  /** The arm that you would give yourself, for an experiment whose control group gets that. */
+  choice?: string | null | undefined;
   key?: string | null | undefined;
 }
 
@@ -119,7 +123,7 @@ export interface FeedbackResult {
   learned: string[];
   not_learned: string[];
   detail: string | null;
-  code: "recorded" | "duplicate" | "unknown_decision" | "unknown_arm" | "arm_not_chosen" | "feedback_conflict" | "decision_conflict" | "key_conflict" | "expired_decision" | "invalid" | "malformed" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "body_timeout" | "too_large" | "not_json" | "rate_limited" | "failed" | "unavailable";
+  code: "recorded" | "duplicate" | "unknown_decision" | "unknown_arm" | "unknown_experiment" | "arm_not_chosen" | "feedback_conflict" | "decision_conflict" | "experiment_conflict" | "key_conflict" | "expired_decision" | "invalid" | "malformed" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "body_timeout" | "too_large" | "not_json" | "rate_limited" | "failed" | "unavailable";
 }
 
 /**
@@ -381,6 +385,66 @@ export interface Ranked {
   values: Record<string, number>;
 }
 
+/** The newest experiment, null where there was none. */
+export interface ExperimentFound {
+  experiment: Experiment | null;
+}
+
+/**
+ * An experiment and what came of it so far.
+ *
+ * started, ended: when, in seconds since 1970; ended is null while it runs. control: the share of users in the control
+ * group, and policy how they are served. smallest: the smallest difference worth finding, in standard deviations.
+ * treated_users, control_users: those who gave feedback. sentence: what it says, in words. warning: what speaks
+ * against believing it, "" where nothing does.
+ */
+export interface Experiment {
+  name: string;
+  started: number;
+  ended: number | null;
+  control: number;
+  policy: string;
+  smallest: number;
+  treated_users: number;
+  control_users: number;
+  overall: Compared;
+  objectives: Record<string, Compared>;
+  sentence: string;
+  warning: string;
+}
+
+/**
+ * A score in the two groups of an experiment, on its own scale: the mean over users of each user's mean.
+ *
+ * treated, control: the means; difference: how much more the treated have, from low to high with 95 % whenever and
+ * however often one looks; null while there are fewer than 20 users in a group. better: whether the treated are better
+ * off, null while that is open. treated_users, control_users: those who gave the score. still_needed: how many more
+ * such users there have to be until the smallest difference worth finding would show.
+ */
+export interface Compared {
+  treated: number | null;
+  control: number | null;
+  difference: number | null;
+  low: number | null;
+  high: number | null;
+  better: boolean | null;
+  treated_users: number;
+  control_users: number;
+  still_needed: number;
+}
+
+/** An experiment to start. One runs at a time, and a name is used once. */
+export interface ExperimentBody {
+  /** What it is called; who is in control hangs on it. */
+  name: string;
+  /** The control group's share of users. */
+  control?: number | undefined;
+  /** How control is served: random, caller (the choice that comes with each decision) or arm:ID. */
+  policy?: string | undefined;
+  /** The smallest difference worth finding, in standard deviations. */
+  smallest?: number | undefined;
+}
+
 /** The objectives, the scale of the overall score, and the features that arms and users may have. */
 export interface Objectives {
   objectives: Objective[];
@@ -455,7 +519,7 @@ export interface Health {
 export interface ProblemBody {
   title: string;
   status: number;
-  code: "unknown_decision" | "unknown_arm" | "arm_not_chosen" | "feedback_conflict" | "decision_conflict" | "key_conflict" | "expired_decision" | "invalid" | "malformed" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "body_timeout" | "too_large" | "not_json" | "rate_limited" | "failed" | "unavailable";
+  code: "unknown_decision" | "unknown_arm" | "unknown_experiment" | "arm_not_chosen" | "feedback_conflict" | "decision_conflict" | "experiment_conflict" | "key_conflict" | "expired_decision" | "invalid" | "malformed" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "body_timeout" | "too_large" | "not_json" | "rate_limited" | "failed" | "unavailable";
   detail: string;
   field?: string | undefined;
   type?: string | undefined;
@@ -503,6 +567,12 @@ export interface Operations {
   getLeaderboard: { given: { query?: { objective?: string; sort?: "mean" | "name" | "pulls"; order?: "ascending" | "descending"; search?: string; offset?: number; limit?: number } }; answer: Leaderboard };
   /** Rank the arms for somebody with these weights, by what is known of them; nothing is decided or recorded. */
   rankArms: { given: { query?: { limit?: number }; body: RankingBody }; answer: Ranking };
+  /** Return how the groups of the newest experiment compare, with intervals that hold however often one looks. */
+  getExperiment: { given: Record<string, never>; answer: ExperimentFound };
+  /** Serve a share of the users otherwise from now on; the same again changes nothing. */
+  startExperiment: { given: { body: ExperimentBody }; answer: Experiment };
+  /** Serve everybody alike again; late feedback to the experiment's decisions still counts. */
+  endExperiment: { given: Record<string, never>; answer: Experiment };
   /** Return the objectives, the scale of the overall score, and the features that arms and users may have. */
   getObjectives: { given: Record<string, never>; answer: Objectives };
   /** Count arms, users, feedbacks, and decisions that wait for one. */

@@ -99,6 +99,13 @@ export class Client {
     whose?: { of?: "arms" | "users" },
   ): Promise<api.Feature[]>;
 
+  /** Serve a share of the users, the control group, otherwise from now on. Needs the role admin. */
+  startExperiment(name: string, how?: Omit<api.ExperimentBody, "name">): Promise<api.Experiment>;
+  /** Serve everybody alike again; late feedback to the experiment's decisions still counts. Needs the role admin. */
+  endExperiment(): Promise<api.Experiment>;
+  /** Return how the groups of the newest experiment compare, however often; null where there was none. */
+  experiment(): Promise<api.Experiment | null>;
+
   /** Return what arms are scored on. */
   objectives(): Promise<api.Objective[]>;
   /** Return the scale of the overall score. */

@@ -138,6 +138,20 @@ export class Client {
     return (await this.call("declareFeatures", { body: { features: declared, of } })).features;
   }
 
+  // Experiments
+
+  startExperiment(name, how = {}) {
+    return this.call("startExperiment", { body: { name, ...how } });
+  }
+
+  endExperiment() {
+    return this.call("endExperiment");
+  }
+
+  async experiment() {
+    return (await this.call("getExperiment")).experiment;
+  }
+
   // The service
 
   async objectives() {

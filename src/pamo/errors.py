@@ -74,7 +74,7 @@ class ExpiredDecisionError(PamoError):
 class ConflictError(PamoError):
     """Something else was recorded before, as the feedback to the same decision or under the same key."""
 
-    codes = (Code.FEEDBACK_CONFLICT, Code.DECISION_CONFLICT, Code.KEY_CONFLICT, Code.EXPERIMENT_CONFLICT)
+    codes = (Code.FEEDBACK_CONFLICT, Code.DECISION_CONFLICT, Code.EXPERIMENT_CONFLICT, Code.KEY_CONFLICT)
 
 
 class RefusedError(PamoError):

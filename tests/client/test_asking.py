@@ -50,7 +50,7 @@ def test_both_clients_have_the_same_methods_with_the_same_arguments() -> None:
         for one in (Client, AsyncClient)
     )
     assert ours == theirs
-    assert len(ours) == 23
+    assert len(ours) == 26
     assert str(ours["decide"]).endswith("-> 'Decision'")
     assert str(ours["health"]) == "(self) -> 'bool'"
     for name in ours:

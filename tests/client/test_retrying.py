@@ -179,7 +179,7 @@ def test_a_refusal_is_final_and_is_the_error_that_its_code_stands_for(kind: Kind
 def test_the_error_is_chosen_by_the_code_alone(kind: Kind) -> None:
     expected = {
         Unknown: ["unknown_decision"],
-        ConflictError: ["feedback_conflict", "decision_conflict", "key_conflict"],
+        ConflictError: ["feedback_conflict", "decision_conflict", "experiment_conflict", "key_conflict"],
         ExpiredDecisionError: ["expired_decision"],
         RefusedError: ["unauthorized", "forbidden"],
     }

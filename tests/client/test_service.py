@@ -132,6 +132,44 @@ def test_features_are_declared_and_given(face: Face, engine: Engine) -> None:
         assert (str(told.value), told.value.field) == (str(said.value), said.value.field)
 
 
+def test_an_experiment_is_started_looked_at_and_ended(face: Face, engine: Engine) -> None:
+    assert face.ask("experiment") is None
+    with pytest.raises(InputError, match="no experiment to end") as unknown:
+        face.ask("end_experiment")
+    assert unknown.value.code == "unknown_experiment"
+    with pytest.raises(InputError) as small:
+        face.ask("start_experiment", "autumn", smallest=-1.5)
+    assert small.value.field == "smallest"
+    for wrong in ({"control": "all"}, {"policy": "arm:Z"}):
+        with pytest.raises(InputError) as told:
+            face.ask("start_experiment", "autumn", **wrong)
+        with pytest.raises(InputError) as said:
+            engine.start_experiment("autumn", **wrong)  # type: ignore[arg-type]
+        assert (str(told.value), told.value.field) == (str(said.value), said.value.field)
+    begun = face.ask("start_experiment", "autumn", "50%", "caller", smallest=0.1)
+    assert begun == engine.experiment()
+    assert (begun.name, begun.control, begun.policy, begun.smallest) == ("autumn", 0.5, "caller", 0.1)
+    assert face.ask("start_experiment", "autumn", 0.5, "caller", 0.1) == begun
+    with pytest.raises(ConflictError, match="is running: end it first"):
+        face.ask("start_experiment", "winter")
+    with pytest.raises(InputError, match=r"choice to be an arm on offer, .* got None") as missing:
+        face.ask("decide", "ann")
+    assert missing.value.field == "choice"
+    mine = face.ask("decide_many", [{"user": f"u{n}", "choice": "B"} for n in range(20)])
+    given = [one for one in mine if one.policy.startswith("caller")]
+    assert 0 < len(given) < 20
+    assert {one.arm for one in given} == {"B"}
+    for one in mine:
+        face.ask("feedback", face.ask("decide", one.user, choice="B"), {"price": 100}, overall=3)
+    told_now = face.ask("experiment")
+    assert (told_now.control_users, told_now.treated_users) == (len(given), 20 - len(given))
+    assert told_now == engine.experiment()
+    ended = face.ask("end_experiment")
+    assert ended.ended is not None
+    assert face.ask("end_experiment") == face.ask("experiment") == ended
+    assert face.ask("decide", "ann").policy != "caller"
+
+
 def test_many_feedbacks_have_a_result_each(face: Face, engine: Engine, clock: Clock) -> None:
     late = face.ask("decide", "ann").id
     clock.now += 40 * 86_400.0

@@ -19,6 +19,8 @@ const METHODS = {
   retire_arm: (client, { arm }) => client.retireArm(arm),
   arm: (client, { arm }) => client.arm(arm),
   declare_features: (client, { features, ...whose }) => client.declareFeatures(features, whose),
+  start_experiment: (client, { name, ...how }) => client.startExperiment(name, how),
+  end_experiment: (client) => client.endExperiment(),
   features: (client, whose) => client.features(whose),
 };
 

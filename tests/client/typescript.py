@@ -21,6 +21,7 @@ import pytest
 from pamo import errors
 from pamo.client import calls
 from pamo.contract.answers import Decision
+from pamo.contract.experiments import share
 from pamo.contract.features import features
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +75,8 @@ def _plain(method: str, given: dict[str, Any]) -> dict[str, Any]:
         given["decision_id"] = {"id": given["decision_id"].id}
     if method == "explain" and isinstance(given["decision"], Decision):
         given["decision"] = {"id": given["decision"].id}
+    if method == "start_experiment":
+        given["control"] = share(given.get("control", "5%"))
     if method == "feedback_many":
         items = [dict(one) for one in given["items"]]
         given["items"] = [{"id": one.pop("decision_id"), **one} for one in items]

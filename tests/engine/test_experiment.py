@@ -71,7 +71,7 @@ def test_a_random_control_group_is_found_to_be_worse_off_and_the_journal_knows_w
         assert price.treated == pytest.approx(100.0, abs=30.0)
         assert price.control == pytest.approx(300.0, abs=60.0)
         assert told.treated_users + told.control_users == 400
-        assert told.sentence.startswith("With pamo overall is better than without it, by 0.")
+        assert told.sentence.startswith("With pamo, overall is better than in control, by 0.")
         assert told.warning == ""
         gone = next(one.user for one in made if one.group[1] == CONTROL)
         engine.erase_user(gone)
@@ -131,7 +131,7 @@ def test_control_may_get_one_arm_or_what_the_caller_would_give(policy: str) -> N
 
 def test_what_is_wrong_with_an_experiment_is_said() -> None:
     with begun() as engine:
-        with pytest.raises(InputError, match="no experiment that is running"):
+        with pytest.raises(InputError, match="no experiment to end"):
             engine.end_experiment()
         several: list[tuple[dict[str, Any], str]] = [
             ({"name": ""}, "experiment's name"),
@@ -149,5 +149,6 @@ def test_what_is_wrong_with_an_experiment_is_said() -> None:
         with pytest.raises(ConflictError, match="is running: end it first"):
             engine.start_experiment("f")
         asyncio.run(AsyncEngine(engine).end_experiment())
+        engine.end_experiment()
         with pytest.raises(ConflictError, match="another name"):
             engine.start_experiment("e")

@@ -33,6 +33,9 @@ ROLES = {
     "putArms": Role.ADMIN,
     "retireArm": Role.ADMIN,
     "getFront": "any",
+    "getExperiment": "any",
+    "startExperiment": Role.ADMIN,
+    "endExperiment": Role.ADMIN,
     "getObjectives": "any",
     "getStatistics": "any",
     "getHealth": None,
@@ -60,6 +63,7 @@ def call(service: Service, one: Operation, authorization: str | None, **headers:
         "giveFeedbackToMany": {"feedback": [{"id": "x", "overall": 0.5}]},
         "putArm": {"name": "New"},
         "putArms": {"arms": [{"id": "N"}]},
+        "startExperiment": {"name": "autumn"},
         "rankArms": {"preference": {"price": 1, "taste": 1}},
     }
     named = headers if authorization is None else {"authorization": authorization, **headers}

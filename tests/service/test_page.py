@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
@@ -272,6 +273,46 @@ def test_hostile_names_are_text(show: Open, width: int) -> None:
                 assert fits(page), user
                 assert page.locator("#view script, #view img, #view b").count() == 0
                 page.close()
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 360)])
+def test_an_experiment_is_told_in_a_sentence_and_in_intervals(show: Open, theme: str, width: int) -> None:
+    worth, numbers = {"A": 5.0, "B": 3.0, "C": 1.0}, np.random.default_rng(1)
+    with Engine(["taste: 1..5", "price: 0..500, lower is better"], overall="1..5", seed=1) as engine:
+        engine.add_arms(list(worth))
+        with served(create_app(engine)) as address:
+            page = show(address, theme=theme, width=width)
+            settled(page)
+            assert page.locator("section[aria-label=Experiment]").is_hidden()
+            page.close()
+            engine.start_experiment("autumn <b>", "25%")
+            for user in range(240):
+                made = engine.decide(f"guest {user}")
+                taste, price = np.clip(worth[made.arm] + numbers.normal(0, 1), 1, 5), numbers.uniform(0, 500)
+                engine.feedback(made, {"taste": float(taste), "price": float(price)}, overall=float(taste))
+            page = show(address, theme=theme, width=width)
+            settled(page)
+            card = page.locator("section[aria-label=Experiment]")
+            told = engine.experiment()
+            assert told is not None
+            expect(card).to_contain_text(told.sentence, timeout=PATIENCE)
+            expect(card).to_contain_text("autumn <b>")
+            assert card.locator("tbody th").all_inner_texts() == ["overall", "taste", "price"]
+            pictures = card.locator(".span")
+            assert [one.get_attribute("class") for one in pictures.all()] == [
+                *["span around better"] * 2,
+                "span around",
+            ]
+            for one, shown in zip((told.overall, told.objectives["price"]), (0, 2), strict=True):
+                zero, range_ = pictures.nth(shown).bounding_box(), pictures.nth(shown).locator(".range").bounding_box()
+                assert zero is not None
+                assert range_ is not None
+                middle = zero["x"] + zero["width"] / 2
+                assert (range_["x"] > middle) == (one.better is True)  # what excludes 0 is drawn on one side of it
+            assert fits(page)
+            found = Axe().run(page).response["violations"]
+            assert [one["id"] for one in found if one["impact"] in {"serious", "critical"}] == []
+            page.close()
 
 
 def test_with_keys_the_page_asks_for_one_and_obeys_its_roles(show: Open) -> None:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pamo.errors import InputError
+from pamo.errors import ConflictError, InputError
 from pamo.service.keys import Key
+from pamo.service.server import open_engine
 from pamo.service.settings import OPTIONS, Settings, is_loopback, load_settings
 from pamo.service.settings_file import as_file, shown, table
 from pamo.store import Objective, Setup
@@ -42,6 +43,9 @@ WAYS: dict[str, tuple[str, str, Any]] = {
     "accept_new_arms": ("yes", "true", True),
     "explore_at_most": ("0.1", "0.1", 0.1),
     "explore_within": ("0.25", "0.25", 0.25),
+    "control": ("5%", '"5%"', 0.05),
+    "control_policy": ("arm:A", '"arm:A"', "arm:A"),
+    "experiment": ("autumn", '"autumn"', "autumn"),
     "seed": ("7", "7", 7),
     "expires_after_days": ("0.5", "0.5", 0.5),
     "host": ("localhost", '"localhost"', "localhost"),
@@ -130,6 +134,7 @@ def test_flags_stand_above_the_environment_and_that_above_the_file(name):
     second |= {"overall": "1..9", "arms": "Z", "accept_new_arms": "no", "access_log": "off", "keys": f"z:admin:{ZEROS}"}
     second |= {"tls_certificate": "key.pem", "tls_key": "cert.pem", "explore_at_most": "0.5", "features": "x"}
     second |= {"half_life": "2 days", "redeclare": "no", "user_features": "x"}
+    second |= {"control": "0.5", "control_policy": "caller"}
     text = second.get(name, "4")
     row = ROWS[name]
     from_file = getattr(load_settings(others), name)
@@ -495,3 +500,23 @@ def test_the_documentations_table_has_every_option():
     page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
     assert table() in page, "run: python -m tests.documents"
     assert table().count("\n") == len(OPTIONS) + 2
+
+
+def test_a_control_group_starts_with_the_service_and_outlives_it(caplog):
+    control = Settings(store="shop.db", objectives=("taste",), arms=("A",), control="5%", control_policy="arm:A")
+    for _ in range(2):
+        engine = open_engine(control)
+        assert (engine.store.running.control, engine.store.running.policy) == (0.05, "arm:A")
+        assert len(engine.store.experiments()) == 1
+        engine.store.close()
+    with pytest.raises(ConflictError, match="the experiment 'control' is running, and stays as it is"):
+        open_engine(dataclasses.replace(control, control=0.1))
+    with pytest.raises(ConflictError, match="'control' is running: end it first"):
+        open_engine(dataclasses.replace(control, experiment="autumn"))
+    engine = open_engine(dataclasses.replace(control, control=None))
+    engine.end_experiment()
+    engine.store.close()
+    engine = open_engine(control)
+    assert engine.store.running is None
+    assert "'control' was ended: to start another, name it by --experiment" in caplog.text
+    engine.store.close()

@@ -278,8 +278,8 @@ def test_rows_folded_many_at_a_time_give_the_sums_of_one_at_a_time_to_the_bit() 
         assert fold.stated_rows == expected.stated_rows
         for ours, theirs in ((fold.user_sums, expected.user_sums), (fold.stated_sums, expected.stated_sums)):
             assert all(map(np.array_equal, ours.used(), theirs.used()))
-        for ours, theirs in zip(fold.groups.users(), expected.groups.users(), strict=True):
-            np.testing.assert_array_equal(ours, theirs)
+        for mine, yours in zip(fold.groups.users(), expected.groups.users(), strict=True):
+            np.testing.assert_array_equal(mine, yours)
         assert fold.pairs.heads == expected.pairs.heads
         np.testing.assert_array_equal(fold.pairs.lines, expected.pairs.lines)
         np.testing.assert_array_equal(fold.block, expected.block)

@@ -13,6 +13,8 @@ from pamo.contract.answers import (
     ArmList,
     Decision,
     Decisions,
+    Experiment,
+    ExperimentFound,
     ExplainedDecision,
     Explanation,
     Features,
@@ -25,6 +27,7 @@ from pamo.contract.answers import (
     Preference,
 )
 from pamo.contract.events import ARMS
+from pamo.contract.experiments import RANDOM, check_control, check_smallest, share
 from pamo.contract.features import Feature, FeatureLike, FeatureValue
 from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_text
@@ -69,6 +72,7 @@ def decide(
     k: int = 1,
     key: str | None = None,
     features: Mapping[str, FeatureValue | None] | None = None,
+    choice: str | None = None,
 ) -> Call[Decision]:
     """Choose an arm for a user, or rank the best k (all of them, if there are fewer).
 
@@ -77,9 +81,9 @@ def decide(
     key = _key(key)
     if not (key.isascii() and key.isprintable() and key == key.strip()):
         # A header cannot carry it. The requests of a batch have their keys in the body.
-        many = decide_many([Request(user, arms, preference, k, key, features)])
+        many = decide_many([Request(user, arms, preference, k, key, features, choice)])
         return Call(many.method, many.path, lambda content: many.read(content)[0], many.content, many.headers)
-    fields = {"user": user, "arms": arms, "preference": preference, "k": k, "features": features}
+    fields = {"user": user, "arms": arms, "preference": preference, "k": k, "features": features, "choice": choice}
     return _post("/v1/decisions", reader(Decision), fields, headers={"Idempotency-Key": key})
 
 
@@ -221,6 +225,33 @@ def front() -> Call[list[FrontArm]]:
     """Return the active arms, those on the Pareto front first, with how sure it is that they are on it."""
     read = reader(Front)
     return Call("GET", "/v1/front", lambda content: read(content).arms)
+
+
+def start_experiment(
+    name: str, control: float | str = "5%", policy: str = RANDOM, smallest: float = 0.2
+) -> Call[Experiment]:
+    """Serve a share of the users, the control group, otherwise from now on. Needs the role admin.
+
+    control: the share, such as "5%" or 0.05. policy: how control is served: "random", "arm:ID", or "caller", the
+    `choice` that then comes with every decision. smallest: the smallest difference worth finding, in standard
+    deviations. One experiment runs at a time, and a name is used once; the same again changes nothing.
+    """
+    check_text(name, "an experiment's name", "name")
+    check_control(policy)
+    check_smallest(smallest)
+    fields = {"name": name, "control": share(control), "policy": policy, "smallest": smallest}
+    return _post("/v1/experiment", reader(Experiment), fields)
+
+
+def end_experiment() -> Call[Experiment]:
+    """Serve everybody alike again; late feedback to its decisions still counts. Needs the role admin."""
+    return Call("DELETE", "/v1/experiment", reader(Experiment))
+
+
+def experiment() -> Call[Experiment | None]:
+    """Return how the groups of the newest experiment compare, however often; None where there was none."""
+    read = reader(ExperimentFound)
+    return Call("GET", "/v1/experiment", lambda content: read(content).experiment)
 
 
 def objectives() -> Call[tuple[Objective, ...]]:

@@ -103,6 +103,12 @@ class Client(Connection):
     arms = _asks(calls.arms)
     front = _asks(calls.front)
 
+    # Experiments
+
+    start_experiment = _asks(calls.start_experiment)
+    end_experiment = _asks(calls.end_experiment)
+    experiment = _asks(calls.experiment)
+
     # The service
 
     objectives = _asks(calls.objectives)

@@ -360,15 +360,17 @@ class Core:
         event = ExperimentStarted(name, self.clock(), share(control), policy, smallest)
         receipt = await face.record(event)
         if receipt.code is not None:
-            raise refusal(receipt)
+            raise refusal(receipt, "policy")
 
     async def end_experiment(self, face: Face) -> None:
-        """Serve everybody alike again; late feedback to the experiment's decisions still counts."""
+        """Serve everybody alike again; late feedback to the experiment's decisions still counts.
+
+        Ended again it stays as it is.
+        """
         known = await face.read(self.store.experiments)
-        running = [one.started.name for one in known if one.ended is None]
-        if not running:
-            raise InputError("there is no experiment that is running: start one first", code=Code.UNKNOWN_EXPERIMENT)
-        await face.record(ExperimentEnded(running[-1], self.clock()))
+        if not known:
+            raise InputError("there is no experiment to end: start one first", code=Code.UNKNOWN_EXPERIMENT)
+        await face.record(ExperimentEnded(known[-1].started.name, self.clock()))
 
     # A user's own
 
@@ -392,7 +394,7 @@ def answer(made: DecisionMade, repeated: bool = False) -> Decision:
 _FIELDS = {Code.ARM_NOT_CHOSEN: "arm", Code.UNKNOWN_ARM: "arms"}
 
 
-def refusal(receipt: Receipt) -> PamoError:
-    """Return the error that a receipt stands for, of an event that was not recorded."""
+def refusal(receipt: Receipt, field: str | None = None) -> PamoError:
+    """Return the error that a receipt stands for, of an event that was not recorded; field: where it was given."""
     code = receipt.code or Code.FAILED
-    return error_of(code, receipt.reason, _FIELDS.get(code)) or PamoError(receipt.reason)
+    return error_of(code, receipt.reason, field or _FIELDS.get(code)) or PamoError(receipt.reason)

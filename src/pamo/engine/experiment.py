@@ -90,7 +90,7 @@ def _sentence(overall: Compared, objectives: dict[str, Compared], started: Exper
     scored = {"overall": overall} if overall.treated_users + overall.control_users else objectives
     shown = [f"{name} {_words(one)}" for name, one in scored.items() if one.better is not None]
     if shown:
-        return f"With pamo {'; '.join(shown)}."
+        return f"With pamo, {'; '.join(shown)}."
     needed = max(one.still_needed for one in scored.values())
     least = f"a difference of {started.smallest:g} standard deviations"
     if all(one.difference is None for one in scored.values()):
@@ -104,7 +104,7 @@ def _words(one: Compared) -> str:
     assert one.difference is not None
     low, high = sorted(abs(end or 0.0) for end in (one.low, one.high))
     how = "better" if one.better else "worse"
-    return f"is {how} than without it, by {abs(one.difference):.2g} ({low:.2g} to {high:.2g})"
+    return f"is {how} than in control, by {abs(one.difference):.2g} ({low:.2g} to {high:.2g})"
 
 
 def _warning(treated: int, control: int, share: float) -> str:

@@ -65,7 +65,9 @@ class Api:
 async def decide(api: Api, asked: Arguments) -> Any:
     """Choose an arm for a user."""
     body: schemas.DecisionBody = asked.body
-    decision = await api.live.decide(body.user, body.arms, body.preference, body.k, asked.key, body.features)
+    decision = await api.live.decide(
+        body.user, body.arms, body.preference, body.k, asked.key, body.features, body.choice
+    )
     api.activity.decided(decision)
     return decision
 
@@ -74,7 +76,9 @@ async def decide_many(api: Api, asked: Arguments) -> Any:
     """Choose for many users."""
     several: list[schemas.BatchDecision] = asked.body.requests
     _check_batch(api, several, "requests")
-    requests = [Request(one.user, one.arms, one.preference, one.k, one.key, one.features) for one in several]
+    requests = [
+        Request(one.user, one.arms, one.preference, one.k, one.key, one.features, one.choice) for one in several
+    ]
     try:
         decisions = await api.live.decide_many(requests)
     except InputError as error:
@@ -232,6 +236,27 @@ async def retire_arm(api: Api, asked: Arguments) -> Any:
     await arm(api, asked)
     await api.live.retire_arm(asked.ids[0])
     return await arm(api, asked)
+
+
+# Experiments
+
+
+async def experiment(api: Api, asked: Arguments) -> Any:
+    """Return how the groups of the newest experiment compare."""
+    return answers.ExperimentFound(await api.aside(api.engine.experiment))
+
+
+async def start_experiment(api: Api, asked: Arguments) -> Any:
+    """Serve a share of the users otherwise."""
+    body: schemas.ExperimentBody = asked.body
+    await api.live.start_experiment(body.name, body.control, body.policy, body.smallest)
+    return await api.aside(api.engine.experiment)
+
+
+async def end_experiment(api: Api, asked: Arguments) -> Any:
+    """Serve everybody alike again."""
+    await api.live.end_experiment()
+    return await api.aside(api.engine.experiment)
 
 
 # The service itself

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, replace
 from typing import Any
 
+from pamo.contract.experiments import check_control, share
 from pamo.contract.features import feature, features, written
 from pamo.contract.forgetting import half_lives
 from pamo.contract.forgetting import written as forgotten
@@ -150,6 +151,11 @@ def _half_life(value: Any) -> str:
     return forgotten(half_lives(value))
 
 
+def _control_policy(value: Any) -> str:
+    check_control(value)
+    return str(value)
+
+
 def objective_text(given: Any) -> str:
     """Return an objective as text, which a file and the environment can hold."""
     found = objective(given)
@@ -189,6 +195,8 @@ SCALE = ValueKind("a scale such as 1..5", "SCALE", _scale)
 HALF_LIFE = ValueKind(
     "a half-life such as '40 rounds', 'users: 40 rounds, arms: 90 days' or 'none'", "TIME", _half_life
 )
+SHARE = ValueKind("a share of users such as 5%", "SHARE", share)
+CONTROL_POLICY = ValueKind("random, caller or arm:ID", "POLICY", _control_policy)
 OBJECTIVES = several(
     "a list of objectives, each such as 'taste' or 'price: 0..500, lower is better'",
     objective_text,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from pamo.contract.experiments import RANDOM
 from pamo.contract.limits import LARGEST, LONGEST, MOST_ARMS, MOST_ROWS
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST, pattern="^[^\\u0000]*$")]
@@ -37,6 +38,10 @@ class DecisionBody(Struct, forbid_unknown_fields=True):
             description="What is known of the user: numbers, yes or no, words, of the features that are declared for "
             "users. It is kept until it changes; null is one that is not known any more."
         ),
+    ] = None
+    choice: Annotated[
+        Id | None,
+        Meta(description="The arm that you would give yourself, for an experiment whose control group gets that."),
     ] = None
 
 
@@ -107,6 +112,23 @@ class FeaturesBody(Struct, forbid_unknown_fields=True):
 
     features: list[DeclaredFeature]
     of: Literal["arms", "users"] = "arms"
+
+
+class ExperimentBody(Struct, forbid_unknown_fields=True):
+    """An experiment to start. One runs at a time, and a name is used once."""
+
+    name: Annotated[Id, Meta(description="What it is called; who is in control hangs on it.")]
+    control: Annotated[float, Meta(gt=0, lt=1, description="The control group's share of users.")] = 0.05
+    policy: Annotated[
+        str,
+        Meta(
+            pattern=f"^(random|caller|arm:[^\\u0000]{{1,{LONGEST}}})$",
+            description="How control is served: random, caller (the choice that comes with each decision) or arm:ID.",
+        ),
+    ] = RANDOM
+    smallest: Annotated[
+        float, Meta(ge=0.001, le=10, description="The smallest difference worth finding, in standard deviations.")
+    ] = 0.2
 
 
 class RankingBody(Struct, forbid_unknown_fields=True):

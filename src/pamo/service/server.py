@@ -57,10 +57,21 @@ def open_engine(settings: Settings) -> Engine:
             # An arm that was retired meanwhile stays so: what was done over the API outlives a restart.
             if arm not in known or (known[arm].active and name is not None):
                 engine.add_arm(arm, name)
+        _start_experiment(engine, settings)
     except BaseException:
         store.close()
         raise
     return engine
+
+
+def _start_experiment(engine: Engine, settings: Settings) -> None:
+    if settings.control is None:
+        return
+    known = {one.started.name: one for one in engine.store.experiments()}.get(settings.experiment)
+    if known is None or known.ended is None:  # what was ended over the API stays so
+        engine.start_experiment(settings.experiment, settings.control, settings.control_policy)
+    else:
+        log.warning("the experiment %r was ended: to start another, name it by --experiment", settings.experiment)
 
 
 def _open_store(settings: Settings) -> Store:

@@ -17,12 +17,14 @@ from pamo.service.keys import Key
 from pamo.service.options import (
     ADDRESS,
     ARMS,
+    CONTROL_POLICY,
     FEATURES,
     HALF_LIFE,
     KEYS,
     OBJECTIVES,
     POLICY,
     SCALE,
+    SHARE,
     YES_OR_NO,
     Option,
     number,
@@ -133,6 +135,26 @@ class Settings:
         "How much worse than the best known an explored arm may look, as a share of what that one is worth; any if not "
         "set.",
         0.2,
+    )
+    control: float | None = option(
+        None,
+        SHARE,
+        "engine",
+        "The share of users in the control group of an experiment, which is started with the service where there was "
+        "none of its name.",
+        0.05,
+    )
+    control_policy: str = option(
+        "random",
+        CONTROL_POLICY,
+        "engine",
+        "How control is served: random, caller (the choice that comes with each decision) or arm:ID.",
+    )
+    experiment: str = option(
+        "control",
+        text("a name", "NAME"),
+        "engine",
+        "What the experiment is called. One that was ended stays so: another takes another name.",
     )
     seed: int | None = option(
         None,

@@ -24,6 +24,7 @@ from typing import Any, Self
 import numpy as np
 
 from pamo.arrays import Floats
+from pamo.comparing import Sums
 from pamo.contract.features import FeatureValue
 from pamo.contract.forgetting import DAYS, HalfLife, HalfLives
 from pamo.errors import DamagedError, InputError, StoreError
@@ -386,10 +387,14 @@ class PostgresStore(SqlStore):
 
     def compared(self) -> tuple[Compared, Compared]:
         """Return the groups of the newest experiment, as the database holds them now."""
-        groups = Groups(len(self.setup.objectives))
-        if rows := self._rows("SELECT sums FROM pamo_groups") if _has(self._rows, "pamo_groups") else []:
-            groups.restore(np.arange(len(rows)), np.array([row[0] for row in rows]))
-        return groups.compared()
+        scores, found = len(self.setup.objectives) + 1, dict[float, Compared]()
+        means = ", ".join(f"sums[{2 + scores + n}] / nullif(sums[{2 + n}], 0) AS m{n}" for n in range(scores))
+        added = ", ".join(f"count(m{n}), coalesce(sum(m{n}), 0), coalesce(sum(m{n}^2), 0)" for n in range(scores))
+        statement = f"SELECT one, count(*), {added} FROM (SELECT sums[1] AS one, {means} FROM pamo_groups) AS users"
+        for group, users, *sums in self._rows(f"{statement} GROUP BY one") if _has(self._rows, "pamo_groups") else ():
+            found[group] = Compared(users, tuple(Sums(*map(float, sums[n : n + 3])) for n in range(0, len(sums), 3)))
+        nobody_there = Compared(0, (Sums(),) * scores)
+        return found.get(2.0, nobody_there), found.get(1.0, nobody_there)
 
     def known_of(self, ids: Sequence[str]) -> list[Mapping[str, FeatureValue]]:
         """Return the features of these users."""

@@ -2,6 +2,7 @@
 
 import { every, get, start, stream } from "./api.js";
 import { LineChart } from "./charts.js";
+import { showExperiment } from "./experiment.js";
 import { armName, el, fill, userLink } from "./dom.js";
 import { fixed, digitsOf, number, percent, raw, time } from "./format.js";
 
@@ -39,7 +40,8 @@ function tile(label, note) {
 }
 
 start(async (place, signal) => {
-  const { overall } = await get("/v1/objectives", {}, signal);
+  const scales = await get("/v1/objectives", {}, signal);
+  const { overall } = scales;
   const shown = (value) => fixed(raw(overall, value), digitsOf(overall));
   let range = RANGES[0];
 
@@ -57,10 +59,12 @@ start(async (place, signal) => {
   const share = el("section", { class: "card half" });
   const busy = el("section", { class: "card half" });
   const live = el("section", { class: "card" });
+  const experiment = el("section", { class: "card", "aria-label": "Experiment", hidden: true });
   fill(
     place,
     card,
     el("dl", { class: "tiles" }, Object.values(tiles).map((one) => one.node)),
+    experiment,
     el("div", { class: "grid" }, share, busy, live),
   );
   const chart = new LineChart(card, {
@@ -154,6 +158,7 @@ start(async (place, signal) => {
     ),
   );
   follow(live, signal);
+  showExperiment(experiment, scales, signal);
 });
 
 function saying(sum, shown, span) {
