@@ -28,6 +28,23 @@ def scaled(progress: Progress, share: float) -> Progress:
     return lambda part: progress(part * share)
 
 
+class _Tqdm(tqdm):  # type: ignore[type-arg]  # it is no iterator here
+    """tqdm, but what ends a refresh half-way, an interrupt or a stderr that is gone, does not keep its lock.
+
+    With tqdm's own the thread that was interrupted keeps it, and the next bar that another thread moves waits for ever:
+    a notebook's next cell. The lock is ours alone, and this process's.
+    """
+
+    def refresh(self, nolock: bool = False, lock_args: object = None) -> None:
+        if not self.disable:
+            with contextlib.nullcontext() if nolock else _LOCK:
+                self.display()
+
+
+_LOCK = threading.RLock()
+_Tqdm.set_lock(_LOCK)
+
+
 class Bar:
     """A bar over work of some size, as a context; `advance` is its `Progress`. It never goes beyond its end.
 
@@ -38,7 +55,7 @@ class Bar:
     """
 
     def __init__(self, name: str, *, total: float = 1.0, shown: bool = True, delay: float = 0.0) -> None:
-        self._bar = tqdm(
+        self._bar = _Tqdm(
             desc=name,
             total=total,
             file=sys.stderr,
@@ -76,7 +93,7 @@ def waiting(name: str) -> Iterator[Callable[[str], object]]:
     """Show how long something takes that cannot tell how far it is; what is yielded changes the name of it."""
     done = threading.Event()
     form = "{desc}: {elapsed} gone"
-    with tqdm(desc=name, file=sys.stderr, leave=False, bar_format=form, disable=None) as bar:  # None: not in a file
+    with _Tqdm(desc=name, file=sys.stderr, leave=False, bar_format=form, disable=None) as bar:  # None: not in a file
 
         def tick() -> None:
             while not done.wait(0.5):
