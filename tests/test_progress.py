@@ -59,6 +59,14 @@ def test_an_interrupted_bar_does_not_stop_the_next(monkeypatch: pytest.MonkeyPat
         assert not moving.is_alive(), "it waits for the lock that the interrupted bar kept"
 
 
+def test_shares_that_add_up_to_a_little_more_than_the_whole_are_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    with Bar("work") as bar:
+        for part in (0.20148773406671389, 0.3309896061636194, 0.39437400433660214, 0.07314865543306469):
+            bar.advance(part)
+            bar.rename("work")
+    assert "work: 100 %" in capsys.readouterr().err
+
+
 def test_a_bar_that_is_not_shown_and_one_of_no_work_write_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     for options in ({"shown": False}, {"total": 0}):
         with Bar("nothing", **options) as bar:

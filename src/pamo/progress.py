@@ -12,6 +12,8 @@ from tqdm import tqdm
 Progress = Callable[[float], None]
 """Called with the share of the work (0 to 1) that has been done since the last call."""
 
+_TICKS = 10_000
+"""Steps of every bar, whatever its work is counted in."""
 _FORM = "{desc}: {percentage:3.0f} %|{bar}| {elapsed} gone, {remaining} left"
 
 
@@ -57,14 +59,14 @@ class Bar:
     def __init__(self, name: str, *, total: float = 1.0, shown: bool = True, delay: float = 0.0) -> None:
         self._bar = _Tqdm(
             desc=name,
-            total=total,
+            total=_TICKS,
             file=sys.stderr,
             leave=False,
             bar_format=_FORM,
             delay=delay,
             disable=not (shown and total > 0),
         )
-        self._left = total
+        self._total = self._left = total
 
     def __enter__(self) -> Bar:
         return self
@@ -74,9 +76,9 @@ class Bar:
 
     def advance(self, amount: float) -> None:
         """Show that so much more has been done."""
-        step = min(amount, self._left)
-        self._left -= step
-        self._bar.update(step)
+        self._left = max(self._left - amount, 0.0)
+        # In whole ticks: a sum of shares may end a little above the whole, of which tqdm warns.
+        self._bar.update(max(int((1.0 - self._left / self._total) * _TICKS) - self._bar.n, 0) if self._total else 0)
 
     def rename(self, name: str) -> None:
         """Say what is being done from here on."""
