@@ -12,6 +12,7 @@ import pytest
 from pamo.contract.experiments import CONTROL, group_of, share
 from pamo.engine import AsyncEngine, Engine, Request
 from pamo.errors import ConflictError, InputError
+from pamo.store import folded
 from pamo.store.maintenance import verify
 
 SCALES = ["taste: 1..5", "price: 0..500, lower is better"]
@@ -42,7 +43,9 @@ def test_users_keep_to_their_group_and_groups_are_as_large_as_told() -> None:
     assert not [one for one in larger if one[0] == CONTROL != one[1]]
 
 
-def test_a_random_control_group_is_found_to_be_worse_off_and_the_journal_knows_who_was_in_it() -> None:
+def test_a_random_control_group_is_found_to_be_worse_off_and_the_journal_knows_who_was_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rng = np.random.default_rng(1)
     with begun() as engine:
         assert engine.experiment() is None
@@ -73,6 +76,11 @@ def test_a_random_control_group_is_found_to_be_worse_off_and_the_journal_knows_w
         assert told.treated_users + told.control_users == 400
         assert told.sentence.startswith("With pamo, overall is better than in control, by 0.")
         assert told.warning == ""
+        whole = engine.store.compared()
+        monkeypatch.setattr(folded, "AT_A_TIME", 7)
+        for one, other in zip(engine.store.compared(), whole, strict=True):
+            assert one.users == other.users
+            np.testing.assert_allclose(one.scores, other.scores)
         gone = next(one.user for one in made if one.group[1] == CONTROL)
         engine.erase_user(gone)
         after = engine.experiment()

@@ -503,10 +503,12 @@ def test_the_documentations_table_has_every_option():
 
 
 def test_a_control_group_starts_with_the_service_and_outlives_it(caplog):
-    control = Settings(store="shop.db", objectives=("taste",), arms=("A",), control="5%", control_policy="arm:A")
+    control = Settings(store="shop.db", objectives=("taste",), arms=("A",), control=0.05, control_policy="arm:A")
     for _ in range(2):
         engine = open_engine(control)
-        assert (engine.store.running.control, engine.store.running.policy) == (0.05, "arm:A")
+        running = engine.store.running
+        assert running is not None
+        assert (running.control, running.policy) == (0.05, "arm:A")
         assert len(engine.store.experiments()) == 1
         engine.store.close()
     with pytest.raises(ConflictError, match="the experiment 'control' is running, and stays as it is"):

@@ -18,7 +18,18 @@ import psycopg
 import pytest
 
 from pamo.errors import DamagedError, StoreError
-from pamo.store import ArmAdded, ArmRetired, DecisionMade, Event, FeedbackGiven, Outcome, UserErased, postgres
+from pamo.store import (
+    ArmAdded,
+    ArmRetired,
+    DecisionMade,
+    Event,
+    ExperimentEnded,
+    ExperimentStarted,
+    FeedbackGiven,
+    Outcome,
+    UserErased,
+    postgres,
+)
 from pamo.store.addresses import open_reader
 from pamo.store.maintenance import export, verify
 from pamo.store.postgres import ARM_SUMS, PAIR_SUMS, USER_SUMS, PostgresStore
@@ -298,6 +309,28 @@ def test_a_worker_learns_of_an_arm_that_another_has_just_added(postgres_url: Cal
         one.append(ArmAdded("Z", "Z", at=0.0))
         assert two.append(decision(1, arms=("Z",))).outcome is Outcome.RECORDED
         assert two.arms().ids == ("Z",)
+
+
+def test_a_worker_counts_what_belongs_to_an_experiment_that_another_has_just_started(
+    postgres_url: Callable[[], str],
+) -> None:
+    url = postgres_url()
+    with PostgresStore(url, SETUP, refresh=1e9) as one, PostgresStore(url, SETUP, refresh=1e9) as two:
+        one.append(ArmAdded("A", "A", at=0.0))
+        for number, name in enumerate(("autumn", "winter")):
+            assert two.running is None  # as it was at first
+            one.append(ExperimentStarted(name, 1.0, 0.5))
+            assert one.running is not None
+            one.append_many([decision(n, arms=("A",), group=(name, "control")) for n in (number, number + 10)])
+            two.append(feedback(number))
+            assert two.append(ExperimentStarted("spring", 2.0, 0.5)).code == "experiment_conflict"
+            two.append(ExperimentEnded(name, 3.0))
+        two.append_many([feedback(10), feedback(11)])  # of the experiment before, and of this one
+        assert [group.users for group in one.compared()] == [0, 1]
+        assert one.compared()[1].scores[0].number == 1.0
+        with open_reader(url) as reader:
+            assert reader.compared() == one.compared()
+            assert verify(reader).ok
 
 
 def test_hot_arms_are_spread_over_shards(postgres_url: Callable[[], str]) -> None:

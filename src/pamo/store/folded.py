@@ -13,6 +13,9 @@ from pamo.store.base import Arms, ExperimentStarted, Feature, Store
 from pamo.store.fold import Fold
 from pamo.store.groups import Compared, Experiment
 
+AT_A_TIME = 1 << 14
+"""Users of an experiment that are added up while nobody else reads or writes."""
+
 
 class FoldedStore(Store):
     """A store whose sums are a `Fold`."""
@@ -46,8 +49,13 @@ class FoldedStore(Store):
 
     def compared(self) -> tuple[Compared, Compared]:
         """Return the groups of the newest experiment."""
-        with self.lock:
-            return self._fold.groups.compared()
+        groups = self._fold.groups
+        treated, control = groups.compared(0, 0)
+        for first in range(0, groups.count, AT_A_TIME):
+            with self.lock:
+                some, others = groups.compared(first, first + AT_A_TIME)
+            treated, control = treated.plus(some), control.plus(others)
+        return treated, control
 
     def arms(self) -> Arms:
         """Return the arms, with a view of their sums."""

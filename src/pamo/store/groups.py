@@ -6,6 +6,7 @@ user's scores. Rows are those of the newest experiment; of earlier ones the jour
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -32,6 +33,11 @@ class Compared(NamedTuple):
 
     users: int
     scores: tuple[Sums, ...]
+
+    def plus(self, other: Compared) -> Compared:
+        """Return both together."""
+        both = zip(self.scores, other.scores, strict=True)
+        return Compared(self.users + other.users, tuple(one.plus(another) for one, another in both))
 
 
 class Groups:
@@ -64,8 +70,18 @@ class Groups:
             self.running = None
 
     def add(self, user: int, group: tuple[str, str], values: Floats) -> None:
-        """Add scores that a user gave, NaN where there is none."""
-        self.add_many(np.array([user]), [group], values[None])
+        """Add scores that a user gave, NaN where there is none: what `add_many` does, in microseconds."""
+        if user < 0 or group[0] != self.name:
+            return
+        place = int(self._places[user]) if user < len(self._places) else -1
+        if place < 0:
+            place = int(self._places_of(np.array([user]))[0])
+        row = self.rows[place]
+        row[GROUP] = 1.0 if group[1] == CONTROL else 2.0
+        for n, value in enumerate(values[: self._scores].tolist()):
+            if not math.isnan(value):
+                row[COUNTS + n] += 1.0
+                row[COUNTS + self._scores + n] += value
 
     def add_many(self, users: Ints, groups: Sequence[tuple[str, str] | None], values: Floats) -> None:
         """Add scores of users, a row each; those of no group, or of an earlier experiment, are left out."""
@@ -107,9 +123,9 @@ class Groups:
         """Take over rows."""
         self.rows[self._places_of(users)] = rows
 
-    def compared(self) -> tuple[Compared, Compared]:
-        """Return the groups: those who are treated, and control."""
-        rows, scores = self.rows[: self.count], self._scores
+    def compared(self, first: int = 0, last: int | None = None) -> tuple[Compared, Compared]:
+        """Return the groups, those who are treated and control; of the rows between these numbers, by default all."""
+        rows, scores = self.rows[first : self.count if last is None else min(last, self.count)], self._scores
         found = []
         for group in (2.0, 1.0):
             mine = rows[rows[:, GROUP] == group]
