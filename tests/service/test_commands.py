@@ -59,6 +59,7 @@ def test_every_option_has_a_flag_that_reaches_the_settings(served, tmp_path):
         "serve --store x.db --objectives 'price: 0..9, lower is better, taste' --objectives quiet --overall 1..5 "
         "--arms 'A=Anchor Inn' --arms B,C --policy prts --accept-new-arms --seed 3 --expires-after-days 2 "
         "--features 'stars: number' --explore-at-most 0.5 --explore-within 0.2 "
+        "--control 5% --control-policy caller --experiment autumn "
         "--user-features age --half-life '4 days' --redeclare "
         "--host ::1 --port 0 --tls-certificate c.pem --tls-key k.pem --stop-seconds 1 "
         "--max-body-bytes 9 --max-batch 8 --max-cost 4 --max-new-arms 3 --rate 0.5 --burst 7 "
@@ -79,6 +80,9 @@ def test_every_option_has_a_flag_that_reaches_the_settings(served, tmp_path):
         policy="prts",
         explore_at_most=0.5,
         explore_within=0.2,
+        control=0.05,
+        control_policy="caller",
+        experiment="autumn",
         accept_new_arms=True,
         seed=3,
         expires_after_days=2,
