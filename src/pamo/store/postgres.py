@@ -49,7 +49,7 @@ from pamo.store.base import (
     UserErased,
     UserKnown,
 )
-from pamo.store.encoding import ARM_CHANGED, DECLARED, TASTE_CHANGED, Row, encode, to_json
+from pamo.store.encoding import ARM_CHANGED, DECLARED, TASTE_CHANGED, Row, decode, encode, to_json
 from pamo.store.fold import NONE_LEFT, Fold
 from pamo.store.folded import FoldedStore
 from pamo.store.folding import Folding
@@ -231,6 +231,7 @@ LATER = {
 }
 """What stores did not have from the beginning, by what shows whether they have it. It is not asked for again and again:
 to be told that there is a column already, PostgreSQL would wait for everybody who reads the table."""
+AMONG = "= ANY(ARRAY(SELECT json_array_elements_text(%s::json)))"
 FIND_USERS = f"""
 SELECT user_id, sums[1] FROM {USER_SUMS} WHERE starts_with(user_id, %s)
 ORDER BY sums[1] DESC, user_id COLLATE "C" LIMIT %s
@@ -266,7 +267,7 @@ class PostgresStore(SqlStore):
     """
 
     remote = True
-    _ask = Questions("pamo_events", "user_id", "%s", more=", checksum")
+    _ask = Questions("pamo_events", "user_id", "%s", AMONG, more=", checksum")
     _page = 5000
     _anew = f"{_ask.columns} WHERE kind = '{DECLARED}'"
     _find = f"{_ask.columns} WHERE decision = ANY(%s) UNION {_ask.columns} WHERE key = ANY(%s) UNION {_anew}"
@@ -686,10 +687,10 @@ class PostgresStore(SqlStore):
     def _is_damaged(self, wrong: str) -> DamagedError:
         return DamagedError(f"the journal at {self._link.name} is damaged, {wrong}: {ADVICE}")
 
-    def _event(self, row: Sequence[Any]) -> Event:
+    def _event(self, row: Sequence[Any], read: Callable[..., Event] = decode) -> Event:
         if wrong := wrong_with(row):
             raise self._is_damaged(wrong)
-        return super()._event(row)
+        return super()._event(row, read)
 
     def _decoded(self, rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Event]]:
         for row in rows:
@@ -847,7 +848,7 @@ class PostgresReader(SqlReader, PostgresStore):
                 raise InputError(f"there is no store at {shown(url)}: give the address of one that was begun")
             self._sealed = _has(self._rows, "pamo_seals")
             if not self._sealed:
-                self._ask = Questions("pamo_events", "user_id", "%s", more=", NULL")  # type: ignore[misc]
+                self._ask = Questions("pamo_events", "user_id", "%s", AMONG, more=", NULL")  # type: ignore[misc]
                 self._anew = f"{self._ask.columns} WHERE kind = '{DECLARED}'"
             first = self._rows(self._ask.first)
             self.began, self._refresh = self._first(first[0] if first else None, shown(url)), math.inf
@@ -857,10 +858,10 @@ class PostgresReader(SqlReader, PostgresStore):
             )
 
     @classmethod
-    def of(cls, address: str, *, alone: bool) -> Reader:
+    def of(cls, address: str, *, alone: bool, sums: bool = True) -> Reader:
         """Open the store in a database; nobody has to be kept from it."""
         reader = cls(address)
-        if _has(reader._rows, USER_SUMS):
+        if not sums or _has(reader._rows, USER_SUMS):
             return reader
         reader.close()
         return FoldingReader(address)
