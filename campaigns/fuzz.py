@@ -8,7 +8,8 @@ without a key.
 
     python -m campaigns.fuzz --cases 20000 --seed 1
 
-The campaign goes round: with keys over a store in memory, and without keys over SQLite, where new arms are accepted.
+The campaign goes round, on all cores: with a key of each role over a store in memory, and without keys over SQLite,
+where new arms are accepted.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import multiprocessing
+import os
 import re
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +37,7 @@ from tqdm import tqdm
 
 from pamo.engine import Engine
 from pamo.service import create_app
-from pamo.service.keys import Key, digest_of
+from pamo.service.keys import Key, Role, digest_of
 from pamo.service.settings import Settings
 from pamo.store.maintenance import verify
 
@@ -41,8 +45,10 @@ SECRET = "pamo_fuzz"
 EXAMPLES = 50
 """Requests of each kind, for each operation, in a round."""
 
+WHO = (Role.ADMIN, None, *(role for role in Role if role is not Role.ADMIN))
+"""Whose turn it is, round after round; None: there are no keys."""
+
 App = Any
-Wrap = Callable[[App], App]
 
 CHECKS: dict[str, Any] = {
     # Here to delete an arm is to retire it, and to delete a user is to forget: both may be read afterwards, and later
@@ -53,6 +59,9 @@ CHECKS: dict[str, Any] = {
     "negative_data_rejection": {"expected-statuses": ["400", "401", "404", "405", "415", "422"]},
     "missing_required_header": {"expected-statuses": ["401"]},
 }
+
+_FORBIDDEN: dict[Role | None, list[str]] = {role: ["403"] for role in WHO if role not in (Role.ADMIN, None)}
+"""What else a role may be answered, whatever it asks for."""
 
 # The description says which ids can be, and not which of them there are: 422 where an arm is unknown or retired, or was
 # not chosen by the decision, or a feature was not declared, or otherwise. Nor does it say that the front's x and y
@@ -81,7 +90,18 @@ class Tally:
     """One example for each check and operation."""
     troubles: list[str] = field(default_factory=list)
     """What went wrong beside the checks: in the journal, or in the campaign itself."""
-    rounds: int = 0
+
+    def add(self, other: Tally) -> None:
+        """Take in what another has seen."""
+        for name, row in other.rows.items():
+            mine = self.rows.setdefault(name, Row())
+            mine.cases += row.cases
+            mine.statuses += row.statuses
+            mine.failures += row.failures
+        self.checks += other.checks
+        self.excused += other.excused
+        self.failures = other.failures | self.failures
+        self.troubles += other.troubles
 
     @property
     def cases(self) -> int:
@@ -95,12 +115,10 @@ class Tally:
 
     def __str__(self) -> str:
         lines = [f"{'operation':36}{'cases':>8}{'2xx':>8}{'4xx':>8}{'5xx':>6}{'failures':>10}"]
-        whole = Row()
-        for name, row in sorted(self.rows.items()):
-            lines.append(_line(name, row))
-            whole.cases += row.cases
+        lines += [_line(name, row) for name, row in sorted(self.rows.items())]
+        whole = Row(self.cases, failures=sum(row.failures for row in self.rows.values()))
+        for row in self.rows.values():
             whole.statuses += row.statuses
-            whole.failures += row.failures
         lines += [_line("all", whole), "", f"checks made: {sum(self.checks.values()):,}"]
         lines += [f"  {name:32}{count:>10,}" for name, count in sorted(self.checks.items())]
         lines.append(f"refused for what no form can say, such as an arm that there is not: {self.excused:,}")
@@ -115,8 +133,9 @@ def _line(name: str, row: Row) -> str:
 
 
 @contextmanager
-def service(*, keys: bool) -> Iterator[tuple[App, Engine]]:
-    """Yield an application and its engine, with some arms, some decisions and some feedback."""
+def service(role: Role | None = Role.ADMIN) -> Iterator[tuple[App, Engine]]:
+    """Yield an application and its engine, with some arms, some decisions and some feedback. role: of the one key."""
+    keys = role is not None
     with tempfile.TemporaryDirectory(prefix="pamo-fuzz-") as folder:
         store = "memory:" if keys else Path(folder) / "journal.db"
         objectives = ["price: 0..500, lower is better", "taste: 1..5"]
@@ -125,21 +144,27 @@ def service(*, keys: bool) -> Iterator[tuple[App, Engine]]:
                 engine.add_arm(arm)
             for user in ("ann", "bob", "ann"):
                 engine.feedback(engine.decide(user).id, {"price": 20, "taste": 3}, overall=4)
-            known = (Key("fuzz", ["admin"], digest_of(SECRET)),) if keys else ()
+            known = () if role is None else (Key("fuzz", [role], digest_of(SECRET)),)
             app = create_app(engine, Settings(keys=known, max_batch=20))
             app.state.api.stream.longest = 0.0  # what it begins with is enough: nobody waits for more here
             yield app, engine
 
 
-def load(app: App, seed: int, examples: int, phases: tuple[str, ...]) -> Any:
+def load(app: App, seed: int, examples: int, phases: tuple[str, ...], role: Role | None = Role.ADMIN) -> Any:
     """Return the description of an application as Schemathesis has it, with what is to be done with it."""
+    checks = {
+        name: options | {"expected-statuses": options["expected-statuses"] + _FORBIDDEN.get(role, [])}
+        if "expected-statuses" in options
+        else options
+        for name, options in CHECKS.items()
+    }
     settings: dict[str, Any] = {
         "seed": seed,
         "base-url": "http://localhost",
         "continue-on-failure": True,
         "max-stream-events": 1,  # the first comes at once, and the next may take as long as it likes
         "auth": {"openapi": {"key": {"bearer": SECRET}}},
-        "checks": CHECKS,
+        "checks": checks,
         "generation": {"max-examples": examples, "no-shrink": True, "database": "none"},
         "phases": {name: {"enabled": name in phases} for name in ("examples", "coverage", "fuzzing", "stateful")},
     }
@@ -157,14 +182,12 @@ def load(app: App, seed: int, examples: int, phases: tuple[str, ...]) -> Any:
     return schema
 
 
-def fuzz(
-    schema: Any, tally: Tally, most: int | None = None, progress: Callable[[int], object] = lambda count: None
-) -> None:
+def fuzz(schema: Any, tally: Tally, most: int | None = None) -> None:
     """Run Schemathesis once, or until there were so many cases in all."""
     stream = from_schema(schema).execute()
     for event in stream:
         if isinstance(event, events.ScenarioFinished):
-            progress(_count(event.recorder, tally))
+            _count(event.recorder, tally)
             if most is not None and tally.cases >= most:
                 stream.stop()
         elif isinstance(event, events.NonFatalError):
@@ -173,8 +196,8 @@ def fuzz(
             tally.troubles.append(str(event.exception))
 
 
-def _count(recorder: Any, tally: Tally) -> int:
-    """Take what one scenario has seen into the tally; return its number of requests."""
+def _count(recorder: Any, tally: Tally) -> None:
+    """Take what one scenario has seen into the tally."""
     for identity, interaction in recorder.interactions.items():
         row = tally.rows.setdefault(recorder.cases[identity].value.operation.label, Row())
         row.cases += 1
@@ -193,28 +216,34 @@ def _count(recorder: Any, tally: Tally) -> int:
                 failure = check.failure_info.failure
                 example = f"{failure.title}: {failure.message}\n{case.as_curl_command()}"
                 tally.failures.setdefault((check.name, case.operation.label), example)
-    return len(recorder.interactions)
 
 
-def campaign(
-    cases: int, seed: int = 1, progress: Callable[[int], object] = lambda count: None, wrap: Wrap = lambda app: app
-) -> Tally:
-    """Go round until there were so many cases. wrap: puts something around the application."""
-    tally = Tally()
-    for number in itertools.count():
-        keys = number % 2 == 0
-        before = tally.cases
-        with service(keys=keys) as (app, engine):
-            # The boundaries are the same in every round: twice is enough.
-            phases = ("coverage", "fuzzing", "stateful") if number < 2 else ("fuzzing", "stateful")
-            fuzz(load(wrap(app), seed + number, EXAMPLES, phases), tally, cases, progress)
-            report = verify(engine.store)
-            if not report.ok or engine.store.trouble() is not None:
-                tally.troubles.append(f"round {number}: the store is not sound: {report} {engine.store.trouble()}")
-        tally.rounds += 1
-        if tally.cases >= cases or tally.cases == before:
-            return tally
-    raise AssertionError("unreachable")
+def one_round(number: int, seed: int, most: int) -> Tally:
+    """Ask a service of its own, by whoever's turn it is, and see whether its store is sound afterwards."""
+    tally, role = Tally(), WHO[number % len(WHO)]
+    with service(role) as (app, engine):
+        # The boundaries are the same in every round: once for each of them is enough.
+        phases = ("coverage", "fuzzing", "stateful") if number < len(WHO) else ("fuzzing", "stateful")
+        fuzz(load(app, seed + number, EXAMPLES, phases, role), tally, most)
+        report = verify(engine.store)
+        if not report.ok or engine.store.trouble() is not None:
+            tally.troubles.append(f"round {number}: the store is not sound: {report} {engine.store.trouble()}")
+    return tally
+
+
+def campaign(cases: int, seed: int = 1, progress: Callable[[int], object] = lambda count: None) -> Tally:
+    """Go round until there were so many cases."""
+    tally, numbers = Tally(), itertools.count()
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        under_way = {pool.submit(one_round, next(numbers), seed, cases) for _ in range(os.cpu_count() or 1)}
+        while under_way:
+            done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            for one in done:
+                tally.add(one.result())
+                progress(one.result().cases)
+                if tally.cases < cases and one.result().cases:
+                    under_way.add(pool.submit(one_round, next(numbers), seed, cases - tally.cases))
+    return tally
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -171,6 +171,27 @@ def test_closures_that_two_processes_cached_are_not_taken_for_each_other(tmp_pat
     assert printed == [["1.0"], ["2.0"], ["1.0", "2.0"], ["2.0", "1.0"]]
 
 
+NAMED = """
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+
+spec = spec_from_file_location(sys.argv.pop(1), sys.argv.pop(1))
+sys.modules[spec.name] = module = module_from_spec(spec)
+spec.loader.exec_module(module)
+"""
+
+
+def test_a_program_that_is_imported_by_another_name_runs(tmp_path: Path) -> None:
+    """What is cached of it names a module that there is not."""
+    program = tmp_path / "alike.py"
+    program.write_text(ALIKE, encoding="utf-8")
+    for name in ("shop", "market", "shop"):
+        done = subprocess.run(
+            [sys.executable, "-c", NAMED, name, program, "first"], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (0, "1.0\n"), done.stderr
+
+
 def entries(folder: Path, stamp: str = "today") -> Any:
     @compiling.kernel
     def function(x):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -32,6 +35,36 @@ def test_a_bar_never_goes_beyond_its_end(capsys: pytest.CaptureFixture[str]) -> 
             scaled(bar.advance, 0.5)(0.9)
         bar.rename("last")
     assert "last: 100 %" in capsys.readouterr().err
+
+
+def test_an_interrupted_bar_does_not_stop_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupting(io.StringIO):
+        def write(self, text: str) -> int:
+            if "50 %" in text:
+                raise KeyboardInterrupt
+            return super().write(text)
+
+    monkeypatch.setattr("sys.stderr", Interrupting())
+
+    def half(bar: Bar) -> None:
+        time.sleep(0.2)  # it is drawn ten times a second
+        bar.advance(2)
+
+    with Bar("stopped", total=4) as bar, pytest.raises(KeyboardInterrupt):
+        half(bar)
+    with Bar("next", total=8) as bar:
+        moving = threading.Thread(target=half, args=[bar], daemon=True)
+        moving.start()
+        moving.join(10)
+        assert not moving.is_alive(), "it waits for the lock that the interrupted bar kept"
+
+
+def test_shares_that_add_up_to_a_little_more_than_the_whole_are_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    with Bar("work") as bar:
+        for part in (0.20148773406671389, 0.3309896061636194, 0.39437400433660214, 0.07314865543306469):
+            bar.advance(part)
+            bar.rename("work")
+    assert "work: 100 %" in capsys.readouterr().err
 
 
 def test_a_bar_that_is_not_shown_and_one_of_no_work_write_nothing(capsys: pytest.CaptureFixture[str]) -> None:

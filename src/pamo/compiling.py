@@ -100,7 +100,8 @@ def around(function: Callable[..., Any], *kernels: Any) -> Any:
         stamp = getattr(getattr(getattr(kernel, "_cache", None), "_cache_file", None), "_source_stamp", None)
         known = stamp is not None and kernel.py_func.__closure__ is None
         code = kernel.py_func.__code__
-        places.append((code.co_filename, kernel.py_func.__qualname__, code.co_firstlineno, stamp) if known else None)
+        place = (code.co_filename, kernel.py_func.__module__, kernel.py_func.__qualname__, code.co_firstlineno, stamp)
+        places.append(place if known else None)
     cacheable = None not in places
     digest = hashlib.sha256(repr(places).encode() + function.__code__.co_code).hexdigest()
     # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
@@ -166,10 +167,16 @@ class _Entries(IndexDataCacheFile):
                 if path.name != name:
                     path.unlink(missing_ok=True)
 
+    def load(self, key: Any) -> Any:
+        try:
+            return super().load(key)  # type: ignore[no-untyped-call]
+        except (AttributeError, ImportError):  # it names what another version, or a program of another name, had
+            return None
+
     def _load_index(self) -> dict[Any, str]:
         try:
             return dict(super()._load_index())  # type: ignore[no-untyped-call]
-        except (AttributeError, ImportError):  # it names classes of another version
+        except (AttributeError, ImportError):
             return {}
 
 

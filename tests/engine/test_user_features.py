@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pamo import AsyncEngine, Engine
 from pamo.errors import InputError
@@ -50,6 +52,40 @@ def test_a_new_user_is_served_as_others_with_such_features_are(told: bool) -> No
                     right.append(good)
         assert (engine.core.decider.prior.explained is not None) == told
     assert np.mean(right) > 0.9 if told else np.mean(right) < 0.7
+
+
+EXTREMES = st.sampled_from([1e308, -1e308, 1e200, 5e-324, -1e-308, 0.0, 1.0, 40.0]) | st.floats(
+    allow_nan=False, allow_infinity=False
+)
+
+
+@settings(max_examples=10)
+@given(st.lists(EXTREMES, min_size=12, max_size=12), EXTREMES)
+def test_features_of_any_size_leave_the_store_readable(ages: list[float], last: float) -> None:
+    """What somebody says of a user may be nonsense; the propensity of a decision must not be."""
+    draws = np.random.default_rng(1)
+    with shop() as engine:
+        for turn in range(3):
+            for user, age in enumerate(ages):
+                business = age > 1.0
+                visit(engine, f"user-{user}", {"business": business, "age": age}, TASTES[business], draws)
+            assert 0.0 < engine.decide(f"new-{turn}", features={"age": last}).propensity <= 1.0
+        assert all(np.isfinite(one.weight) for one in engine.preference("user-1").objectives.values())
+        assert verify(engine.store).ok
+
+
+def test_features_count_no_further_than_they_were_seen() -> None:
+    rows = np.random.default_rng(1)
+    table = rows.uniform(20.0, 70.0, (200, 1))
+    users = UserStatistics.zeros(users=200, objectives=2)
+    for user, (age,) in enumerate(table):
+        for _ in range(20):
+            reward = rows.uniform(size=2)
+            users.observe(user, reward, overall=float(reward @ [age / 70.0, 1.0 - age / 70.0]))
+    explained = explained_by(users, table, common_to(users, Estimate(kind=Kind.RIDGE, shared=True)))
+    assert explained is not None
+    oldest, beyond, infinite = explained.offsets(np.array([[table.max()], [1000.0], [1e308]]))
+    assert oldest.tolist() == beyond.tolist() == infinite.tolist()
 
 
 def test_features_are_kept_until_they_change(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from campaigns import fuzz
+from pamo.service.keys import Role
 from pamo.service.operations import OPERATIONS
 
 Change = Callable[[MutableMapping[str, Any], int, bytes], tuple[int, bytes]]
@@ -81,19 +82,22 @@ def run(
     examples: int,
     path: str | None = None,
     change: Change | None = None,
-    keys: bool = True,
+    role: Role | None = Role.ADMIN,
 ) -> fuzz.Tally:
     tally = fuzz.Tally()
-    with fuzz.service(keys=keys) as (app, _):
-        schema = fuzz.load(app if change is None else Broken(app, change), 1, examples, phases)
+    with fuzz.service(role) as (app, _):
+        schema = fuzz.load(app if change is None else Broken(app, change), 1, examples, phases, role)
         fuzz.fuzz(schema if path is None else schema.include(path_regex=path), tally)
     return tally
 
 
-def test_a_service_without_keys_is_asked_too() -> None:
-    tally = run(("fuzzing",), 2, "^/v1/decisions$", keys=False)
+@pytest.mark.parametrize("role", fuzz.WHO)
+def test_a_service_is_asked_without_keys_and_by_every_role(role: Role | None) -> None:
+    tally = run(("fuzzing",), 3, "^/v1/(decisions|feedback/batch|arms)$", role=role)
     assert tally.ok, (tally.failures, tally.troubles)
-    assert tally.rows["POST /v1/decisions"].cases > 0
+    refused = {name for name, row in tally.rows.items() if row.statuses[403]}
+    assert ("POST /v1/decisions" in refused) == (role is Role.FEEDBACK)
+    assert ("POST /v1/feedback/batch" in refused) == (role is Role.DECIDE)
 
 
 def test_nothing_is_found() -> None:

@@ -433,6 +433,7 @@ BAD: list[Any] = [
     decision(key=""),
     decision(preference={"taste": 1.0}),
     dataclasses.replace(decision(), id=""),
+    *(dataclasses.replace(decision(), propensity=propensity) for propensity in (math.nan, math.inf, 0.0, 1.5)),
     ArmAdded("", "name", at=0.0),
     ArmAdded("A", "", at=0.0),
     ArmRetired("A\0", at=0.0),

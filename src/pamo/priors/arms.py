@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
 from pamo.errors import InputError
+from pamo.priors.features import standardised
 from pamo.reading import (
     MEAN,
     between_at,
@@ -166,14 +167,7 @@ def prepared(features: npt.ArrayLike | None, arms: int) -> Floats:
     table = np.zeros((arms, 0)) if features is None else np.array(features, dtype=float)
     if table.ndim != 2 or len(table) != arms or np.isinf(table).any():
         raise InputError(f"expected finite features of {arms} arms, (arms, F), got an array of shape {table.shape}")
-    known = ~np.isnan(table)
-    counts = np.maximum(known.sum(axis=0), 1)
-    # Squares of numbers of any size stay within a float's range: by powers of two, which change no digit.
-    sizes = np.frexp(np.where(known, np.abs(table), 0.0).max(axis=0, initial=0.0))[1]
-    table = np.ldexp(table, -sizes)
-    table = np.where(known, table - np.where(known, table, 0.0).sum(axis=0) / counts, 0.0)
-    widths = np.sqrt((table**2).sum(axis=0) / counts)
-    return np.asarray(np.ascontiguousarray(table / np.where(widths > 0.0, widths, 1.0)))
+    return np.ascontiguousarray(standardised(table)[0])
 
 
 def room_for_arms(features: int) -> Floats:

@@ -26,16 +26,42 @@ EXPLAINED = 0.5
 
 @dataclass(frozen=True)
 class Explained:
-    """What features tell. weights: W, (F, D), of features around 0 and of variance 1; centre, width: of each, (F,)."""
+    """What features tell. weights: W, (F, D), of features around 0 and of variance 1; centre, width: of each, (F,).
+
+    least, most: of each, among those that W is from, (F,). What is beyond counts as they do: nothing is known of there.
+    """
 
     weights: Floats
     centre: Floats
     width: Floats
+    least: Floats
+    most: Floats
 
     def offsets(self, table: Floats) -> Floats:
         """Return by how much the means of users' priors differ from everybody's, (users, D); NaN: a missing feature."""
-        known = np.where(np.isnan(table), 0.0, (table - self.centre) / self.width)
-        return np.asarray(known @ self.weights)
+        with np.errstate(over="ignore"):
+            away = np.clip((table - self.centre) / self.width, self.least, self.most)
+        return np.asarray(np.where(np.isnan(table), 0.0, away) @ self.weights)
+
+
+def standardised(table: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return features, (n, F), around 0 and of variance 1, and centre and width of each, (F,).
+
+    One that is missing (NaN) is 0, and so is one that all have alike.
+
+    >>> standardised(np.array([[1.0], [3.0], [np.nan]]))[0].ravel().tolist()
+    [-1.0, 1.0, 0.0]
+    """
+    known = ~np.isnan(table)
+    counts = np.maximum(known.sum(axis=0), 1)
+    # Squares of numbers of any size stay within a float's range: by powers of two, which change no digit.
+    sizes = np.frexp(np.where(known, np.abs(table), 0.0).max(axis=0, initial=0.0))[1]
+    scaled = np.ldexp(np.where(known, table, 0.0), -sizes)
+    centre = scaled.sum(axis=0) / counts
+    away = np.where(known, scaled - centre, 0.0)
+    width = np.sqrt((away**2).sum(axis=0) / counts)
+    whole = np.where(width > 0.0, np.maximum(np.ldexp(width, sizes), np.finfo(float).tiny), 1.0)
+    return away / np.where(width > 0.0, width, 1.0), np.ldexp(centre, sizes), whole
 
 
 def without(users: UserStatistics, offsets: Floats) -> UserStatistics:
@@ -63,13 +89,7 @@ def explained_by(users: UserStatistics, table: Floats, population: Population) -
     table: (users, F), NaN where one is missing. population: what the users have in common.
     """
     numbers, objectives = population.numbers, users.objectives
-    known = ~np.isnan(table)
-    counts = np.maximum(known.sum(axis=0), 1)
-    centre = np.where(known, table, 0.0).sum(axis=0) / counts
-    away = np.where(known, table - centre, 0.0)
-    width = np.sqrt((away**2).sum(axis=0) / counts)
-    width = np.where(width > 0.0, width, 1.0)
-    features, noise = away / width, float(numbers[NOISE])
+    (features, centre, width), noise = standardised(table), float(numbers[NOISE])
     if not features.any() or noise <= 0.0 or numbers[RIDGE] <= 0.0:
         return None
     spread = noise / float(numbers[RIDGE])
@@ -86,7 +106,8 @@ def explained_by(users: UserStatistics, table: Floats, population: Population) -
     _, size = np.linalg.slogdet(np.eye(len(matrix)) + matrix / ridge)
     if 0.5 * (right @ weights - size) < EVIDENCE:
         return None
-    found = Explained(weights.reshape(count, objectives), centre, width)
+    reach = features.min(axis=0), features.max(axis=0)
+    found = Explained(weights.reshape(count, objectives), centre, width, *reach)
     offsets = found.offsets(table)
     share = float(offsets.var(axis=0).mean()) / spread
     return None if numbers[SHARE] > 0.0 and share < EXPLAINED else found

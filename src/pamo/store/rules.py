@@ -164,6 +164,11 @@ class Checker:
             raise InputError(f"expected at least one chosen arm in decision {event.id}, got none")
         for arm in event.arms:
             check_text(arm, "an arm", "arms")
+        if not (is_number(event.propensity) and 0.0 < event.propensity <= 1.0):
+            raise InputError(
+                f"expected a propensity above 0 and up to 1 in decision {event.id}, got {event.propensity!r:.80}",
+                "propensity",
+            )
         exact = type(event.at) is float and type(event.propensity) is float and type(event.k) is int
         given = event.given
         if given is not None:
