@@ -40,7 +40,7 @@ def month(events: int, users: int, now: float) -> Iterator[tuple[int, Event]]:
             "preference_bonus": 4.59e-3,
         }
         if number % 5 == 0:
-            kept["without_exploration"] = {"arm": ARMS[0], "means": [0.7, 0.6, 0.5]}
+            kept["without_exploration"] = {**kept, "arm": ARMS[0], "means": [0.7, 0.6, 0.5]}
         name = f"{number:024x}"
         yield sequence + 1, DecisionMade(name, user, (arm,), 0.125, "prucb-hp-v@0.1.0", at, explanation=kept)
         rewards = {"price": 500.0 * price, "taste": 1.0 + 4.0 * taste, "service": service}

@@ -221,6 +221,39 @@ class Store(ABC):
             wanted = isinstance(event, DecisionMade) and since <= event.at < until
             yield sequence, [Made(sequence, event, self.parts(event.id))] if wanted else []  # type: ignore[union-attr, arg-type]
 
+    def decisions(self, ids: Sequence[str]) -> dict[str, DecisionMade]:
+        """Return those of these decisions that there are."""
+        return {one: made for one in ids if (made := self.decision(one)) is not None}
+
+    # What went on, by time: sums over the journal's events that whoever looks at them adds up, a step of time each.
+
+    _counted = 0
+    _activity: dict[int, list[float]] | None = None
+
+    def settled(self) -> int:
+        """Return the number of the last event that has none before it which is still on its way."""
+        return self.end()
+
+    def counted(self) -> int:
+        """Return up to which event what went on is counted."""
+        return self._counted
+
+    def activity(self, since: int) -> dict[int, list[float]]:
+        """Return what went on from a time on, by the time at which each step begins."""
+        with self.lock:
+            return {at: row for at, row in sorted((self._activity or {}).items()) if at >= since}
+
+    def count(self, after: int, upto: int, rows: Mapping[int, Sequence[float]]) -> bool:
+        """Add what the events after one come to, up to another; False where others have counted them meanwhile."""
+        with self.lock:
+            if self._counted != after:
+                return False
+            kept = self._activity = self._activity or {}
+            for at, row in rows.items():
+                kept[at] = [a + b for a, b in zip(kept.get(at) or [0.0] * len(row), row, strict=True)]
+            self._counted = upto
+            return True
+
     @abstractmethod
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield the decisions for a user and their feedback, in order."""

@@ -218,3 +218,8 @@ def rows_of(text: str) -> list[_Row]:
 def to_json(value: Any) -> str:
     """Return any plain value as JSON."""
     return _encode(value).decode()
+
+
+def from_json(text: str) -> Any:
+    """Return the plain value of a JSON text."""
+    return msgspec.json.decode(text)

@@ -55,6 +55,7 @@ class Questions:
         self.page = f"{whole} {after} ORDER BY sequence LIMIT {mark}"
         self.end = f"SELECT coalesce(max(sequence), 0) FROM {table}"
         self.decided = f"{whole} {after} AND sequence <= {mark} AND kind = '{DECISION}' ORDER BY sequence LIMIT {mark}"
+        self.some = f"{whole} WHERE decision {among} AND kind = '{DECISION}'"
         self.given = (
             f"{whole} WHERE decision {among} AND substr(kind, 1, {len(FEEDBACK)}) = '{FEEDBACK}' AND sequence <= {mark}"
         )
@@ -229,6 +230,11 @@ class SqlStore(Store):
     def decision(self, decision_id: str) -> DecisionMade | None:
         """Return a decision."""
         return self._one(DecisionMade, self._ask.one, decision_id, DECISION)
+
+    def decisions(self, ids: Sequence[str]) -> dict[str, DecisionMade]:
+        """Return those of these decisions that there are."""
+        found = map(self._event, self._rows(self._ask.some, (to_json(list(ids)),)) if ids else ())
+        return {one.id: one for one in found if isinstance(one, DecisionMade)}
 
     def decision_for(self, key: str) -> DecisionMade | None:
         """Return the decision that was made under a key."""
