@@ -82,7 +82,7 @@ start(async (place, signal) => {
     const width = range.seconds * range.group;
     const groups = grouped(activity.buckets, width);
     const sum = total(groups);
-    fill(headline, ...saying(sum, shown, range.words));
+    fill(headline, ...(counts.arms ? saying(sum, shown, range.words) : ["There are no arms yet: ", el("a", { href: "/arms" }, "add some"), ", and people can be given them."]));
     const from = Math.max(activity.now - range.seconds * range.limit, Math.min(activity.since, activity.now - 60));
     const x = { time: true, domain: [from, activity.now], read: (at) => time(at, { withSeconds: width < 60 }), name: "Time" };
     // The last bucket is shown once it is half full: before, it is mostly chance.
@@ -118,7 +118,7 @@ start(async (place, signal) => {
     });
     const seconds = (one) => Math.max(1, Math.min(width, activity.now - one.at, one.at + width - activity.since));
     const idle = withZeros(begun, width, activity.now);
-    const most = Math.max(...begun.map((one) => Math.max(one.decisions, one.feedbacks) / seconds(one)), 0.1);
+    const most = Math.max(...begun.map((one) => Math.max(one.decisions, one.feedbacks) / seconds(one)), 0.001);
     pace.update({
       x,
       y: { label: "", domain: [0, most * 1.1] },
@@ -185,7 +185,7 @@ function withGaps(groups, width) {
 }
 
 /** Where nothing happened there were none a second: what counts things is drawn at 0 there, up to now. */
-function withZeros(groups, width, now) {
+export function withZeros(groups, width, now) {
   const found = [];
   const last = Math.floor((now - width / 2) / width) * width;
   for (const one of groups) {
