@@ -27,10 +27,10 @@ from pamo.rows import observe
 from pamo.simulation.loop import trial_loop
 from pamo.simulation.rounds import choosing, drawing
 
-result = simulate(["prucb-hp", "ucb"], environments.Gaussian(users=2, block_size=2), rounds=20, trials=2, seed=1)
+result = simulate(["s-ucb", "ucb"], environments.Gaussian(users=2, block_size=2), rounds=20, trials=2, seed=1)
 kernels = {
     "loop": trial_loop(3, False, False),  # as `simulate` asks for it: the very same object
-    "prucb-hp": choosing(policies.PrucbHp.kernel, None),
+    "s-ucb": choosing(policies.SUcb.kernel, None),
     "ucb": choosing(policies.Ucb.kernel, None),
     "instance": environments.Gaussian.instance,
     "draw": drawing(environments.Gaussian.draw),

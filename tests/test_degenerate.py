@@ -22,6 +22,7 @@ from pamo.streams import POLICY, stream_for
 from tests.looped import LOOPED
 
 ALL = LOOPED
+# Everything is compiled for each number of objectives below nine: one, three as elsewhere, and nine are enough.
 
 
 def run(environment: Environment, *, rounds: int = 60) -> Result:
@@ -55,8 +56,8 @@ def test_rewards_of_zero(protocol: str) -> None:
 def test_rewards_of_any_size(size: float) -> None:
     """‖r‖² leaves a float's range where r is still well within it."""
     environment = Fixed.of(
-        means=np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]) * size,
-        preferences=[[2.0, 0.5]],
+        means=np.array([[0.9, 0.1, 0.2], [0.1, 0.9, 0.6], [0.5, 0.5, 0.1]]) * size,
+        preferences=[[2.0, 0.5, 1.0]],
         reward_variance=0.0,
         preference_variance=0.01,
     )
@@ -67,14 +68,14 @@ def test_rewards_of_any_size(size: float) -> None:
 
 def test_betas_that_are_all_but_coins() -> None:
     """They come as small as 1e-300; one of them must not poison a user's estimate for ever."""
-    for objectives in (1, 2):
+    for objectives in (1, 3):
         environment = environments.Bounded(users=2, block_size=3, objectives=objectives, reward_variance=0.25)
         result = run(environment, rounds=2000)
         assert result["prucb-hp"].preference_error[:, -1].max() < 0.05
 
 
 def test_identical_arms() -> None:
-    environment = Fixed.of(means=[[0.3, 0.7]] * 5, preferences=[[2.0, 0.5]] * 2, reward_variance=0.0)
+    environment = Fixed.of(means=[[0.3, 0.7, 0.5]] * 5, preferences=[[2.0, 0.5, 1.0]] * 2, reward_variance=0.0)
     for outcome in run(environment).values():
         assert not outcome.regret_by_user.any()
         assert (outcome.optimal_share == 1.0).all()
@@ -83,7 +84,7 @@ def test_identical_arms() -> None:
 @pytest.mark.parametrize("name", ["greedy", "oful"])
 @pytest.mark.parametrize("arms", [3, 7])
 def test_ties_are_settled_evenly(name: str, arms: int) -> None:
-    environment = Fixed.of(means=np.zeros((arms, 2)), preferences=[[2.0, 0.5]], reward_variance=0.0)
+    environment = Fixed.of(means=np.zeros((arms, 3)), preferences=[[2.0, 0.5, 1.0]], reward_variance=0.0)
     pulls = simulate([name], environment, rounds=4000, trials=1, seed=3)[name].pulls[0]
     assert stats.chisquare(pulls).pvalue > 1e-3
 
@@ -106,8 +107,8 @@ def test_a_pick_of_infinities() -> None:
     [
         (1, 1, 1, "random"),
         (1, 1, 9, "all"),
-        (1, 6, 2, "rotate"),
-        (6, 1, 2, "rotate"),
+        (1, 6, 3, "rotate"),
+        (6, 1, 3, "rotate"),
         (1, 4, 1, "all"),
         (5, 2, 12, "random"),
     ],
@@ -142,10 +143,12 @@ def test_no_noise_at_all() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_policy_scores_an_offer_before_anything_was_seen(name: str) -> None:
-    arms, users = ArmStatistics.zeros(arms=3, objectives=2), UserStatistics.zeros(users=1, objectives=2)
-    policy, shape = policies.create(name), policies.Shape(users=1, arms=3, objectives=2, horizon=10)
+    arms, users = ArmStatistics.zeros(arms=3, objectives=3), UserStatistics.zeros(users=1, objectives=3)
+    policy, shape = policies.create(name), policies.Shape(users=1, arms=3, objectives=3, horizon=10)
     kept = policies.kept_for(policy.keeps(shape), shape)
-    scores = policies.scores(policy, arms=arms, users=users, horizon=10, known=[[0.5, 0.5]], own=arms.copy(), kept=kept)
+    scores = policies.scores(
+        policy, arms=arms, users=users, horizon=10, known=[[0.5, 0.5, 0.2]], own=arms.copy(), kept=kept
+    )
     assert not np.isnan(scores).any()
     if name not in ("prts", "exp3"):  # which draw
         assert len(set(scores.tolist())) == 1  # nothing speaks for any of them

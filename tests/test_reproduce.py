@@ -377,8 +377,7 @@ def test_the_page_says_what_becomes_of_the_headline(quick: Path) -> None:
     assert page.count("Would have refuted it:") == sum(len(study.claims) for study in STUDIES.values())
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
 def test_the_page_opens_in_a_browser(quick: Path, scheme: Any, width: int, tmp_path: Path) -> None:
     from playwright.sync_api import sync_playwright
 

@@ -135,6 +135,14 @@ def test_decision(service: Service, body: str, status: int, field: str | None) -
     assert service.journal() == before
 
 
+def test_a_field_by_another_name_is_told_which_there_are(service: Service) -> None:
+    made = service.decide()
+    response = service.send("POST", f"/v1/decisions/{made['id']}/feedback", b'{"reward": {"price": 1}}')
+    assert "unknown field 'reward'; did you mean 'rewards'? Known: " in response.json()["detail"]
+    response = service.send("GET", "/v1/users/ann/decisions?most=1", b"")
+    assert "unknown field 'most'. Known: before, limit" in response.json()["detail"]
+
+
 def test_bodies_that_are_no_text(service: Service) -> None:
     before = service.journal()
     for body in (b"\xff\xfe", b'{"user": "\xff"}', '{"user": "ann"}'.encode("utf-16"), bytes(range(256)), b"\0"):

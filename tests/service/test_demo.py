@@ -153,8 +153,7 @@ def visit(browser: Browser, address: str) -> Iterator[Open]:
     assert problems == []
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), [("dark", 1280), ("light", 360)])
 def test_ten_ratings_and_it_tells(visit: Open, address: str, scheme: str, width: int) -> None:
     page = visit(scheme, width)
     asked = sent(page)

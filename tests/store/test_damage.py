@@ -157,6 +157,19 @@ def test_a_journal_of_format_2_opens_and_goes_on(tmp_path: Path) -> None:
         assert (list(store.user_ids()), store.pending()) == (["bob", "ünal"], 2)
 
 
+def test_an_event_of_no_kind_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A flipped bit in the head of a row makes its first text no text."""
+    connection = apsw.Connection(str(path))
+    allow = "UPDATE sqlite_schema SET sql = replace(sql, 'kind TEXT NOT NULL', 'kind TEXT') WHERE name = 'events'"
+    connection.execute(f"PRAGMA writable_schema = ON; {allow}")
+    connection.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE events SET kind = NULL WHERE sequence = 20")
+    connection.close()
+    assert main(["store", "verify", str(path)]) in (1, 2)
+    assert "damaged" in capsys.readouterr().out.lower()
+
+
 # The log
 
 
@@ -186,11 +199,14 @@ def test_a_flipped_bit_in_the_log_is_an_alarm(killed: Path, place: int, capsys: 
     capsys.readouterr()
 
 
-def test_a_torn_last_transaction_is_left_out_and_told(killed: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("place", [-1000, -4120 + 9, -4120 + 14], ids=["page", "first salt", "second salt"])
+def test_a_torn_last_transaction_is_left_out_and_told(
+    killed: Path, place: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """It may never have been acknowledged: after a power cut it must not keep the store from starting."""
     log = killed.with_name("journal.db-wal")
     content = bytearray(log.read_bytes())
-    content[-1000] ^= 4
+    content[place] ^= 4
     log.write_bytes(content)
     assert main(["store", "verify", str(killed)]) == 1
     with SqliteStore(killed) as store:

@@ -103,10 +103,10 @@ class Endpoint:
             except msgspec.ValidationError as error:
                 again = _read_whole(body, self._operation.body)
                 if again is None:
-                    raise misread(error) from None
+                    raise misread(error, self._operation.body) from None
                 return again
         except msgspec.DecodeError as error:
-            raise misread(error) from None
+            raise misread(error, self._operation.body) from None
         except UnicodeDecodeError:
             raise Problem(400, "expected a body in JSON: it is not in UTF-8") from None
         except RecursionError:
@@ -217,7 +217,7 @@ def _query(kind: Any, text: bytes) -> Any:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise misread(error) from None
+        raise misread(error, kind) from None
 
 
 @functools.lru_cache(64)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
 from pamo.contract.codes import CODES, Code
-from pamo.errors import PamoError
+from pamo.errors import PamoError, unknown_name
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -66,8 +67,8 @@ _PLACE = re.compile(r" - at `(?:key in )?\$\.?(?P<place>[^`]*)`$")
 _NAME = re.compile(r"field `(?P<name>[^`]*)`")
 
 
-def misread(error: msgspec.DecodeError) -> Problem:
-    """Return the problem with a body that is not JSON, or not what was expected.
+def misread(error: msgspec.DecodeError, kind: Any = None) -> Problem:
+    """Return the problem with a body that is not JSON, or not what was expected: of this kind.
 
     >>> try:
     ...     msgspec.json.decode(b'{"k": "one"}', type=dict[str, int])
@@ -82,6 +83,8 @@ def misread(error: msgspec.DecodeError) -> Problem:
     place = found["place"] if found else ""
     text = _PLACE.sub("", text)
     named = _NAME.search(text)
+    if named and not place and "unknown" in text and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return problem_of(unknown_name("field", named["name"], kind.__struct_encode_fields__, named["name"]))
     if named:
         place = f"{place}.{named['name']}" if place else named["name"]
     place = place.replace("[...]", "")

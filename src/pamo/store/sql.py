@@ -282,7 +282,8 @@ class SqlReader(Reader, SqlStore):
     def kinds(self) -> dict[str, int]:
         """Return how many events there are of each kind; a feedback after the first to its decision is a part."""
         found: dict[str, int] = {}
-        for kind, count in self._rows(self._ask.kinds):
+        for row_kind, count in self._rows(self._ask.kinds):
+            kind = str(row_kind)  # that of a damaged row may be no text
             name = PART if kind.startswith(f"{FEEDBACK} ") else kind
             found[name] = found.get(name, 0) + count
         return found

@@ -172,7 +172,8 @@ def lost_tail(path: Path, taken: int) -> bool | None:
         size, ended, page = int.from_bytes(header[8:12]) + _FRAME, False, b""
         log.seek(_HEADER + taken * size)
         while len(frame := log.read(_FRAME)) == _FRAME:
-            if frame[8:16] == header[16:24]:
+            # Both are new with every new log: where one of them is still this log's, the other is what was damaged.
+            if frame[8:12] == header[16:20] or frame[12:16] == header[20:24]:
                 if ended and frame[:8] != page:
                     return True
                 ended, page = ended or any(frame[4:8]), frame[:8]
