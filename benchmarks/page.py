@@ -1,6 +1,9 @@
 """How fast the page's views answer with 10,000 arms and 100,000 users, and what 500 decisions a second leave of it.
 
 Usage: python -m benchmarks.page [--arms N] [--users N]
+       python -m benchmarks.page --events 2000000 [--store postgresql]
+
+The second asks for the views after a restart, of a store with a month of so many events behind it.
 
 The service runs in this process, over HTTP on this machine. Each view's requests are asked for as a browser would, one
 after another, and the slowest of three is shown. With PAMO_BROWSER set, a real Chromium then shows the overview while
@@ -13,36 +16,50 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 
+from benchmarks import month
+from benchmarks.load import store_at
 from benchmarks.servers import served
 from pamo import Engine
 from pamo.service import create_app
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, MemoryStore, Objective, Setup
 
 NAMES = ("price", "taste", "service", "quiet", "view")
-VIEWS: dict[str, list[tuple[str, Any]]] = {
-    "/": [("/v1/activity?resolution=minute&limit=1440", None), ("/v1/statistics", None)],
-    "/arms": [
-        ("/v1/front?x=price&y=taste&limit=200", None),
-        ("/v1/front?limit=200", None),
-        ("/v1/leaderboard?limit=25", None),
-        ("/v1/leaderboard?objective=taste&search=inn%2099&limit=25", None),
-    ],
-    "/users": [("/v1/users?limit=50", None), ("/v1/users?query=user-0999&limit=50", None)],
-    "/users/ID": [
-        ("/v1/users/user-000007/preference", None),
-        ("/v1/users/user-000007/preference/history", None),
-        ("/v1/users/user-000007/decisions?limit=10", None),
-    ],
-    "/what-if": [("/v1/rankings?limit=15", {"preference": dict.fromkeys(NAMES, 1.0)})],
-}
+
+
+def views_of(names: Sequence[str], user: str) -> dict[str, list[tuple[str, Any]]]:
+    """Return what each view asks for: paths, and bodies where there are any."""
+    return {
+        "/": [
+            ("/v1/activity?resolution=minute&limit=1440", None),
+            ("/v1/activity?resolution=quarter-hour&limit=96", None),
+            ("/v1/activity?resolution=hour&limit=720", None),
+            ("/v1/activity?resolution=day&limit=365", None),
+            ("/v1/statistics", None),
+        ],
+        "/arms": [
+            (f"/v1/front?x={names[0]}&y={names[1]}&limit=200", None),
+            ("/v1/front?limit=200", None),
+            ("/v1/leaderboard?limit=25", None),
+            (f"/v1/leaderboard?objective={names[1]}&search=inn%2099&limit=25", None),
+        ],
+        "/users": [("/v1/users?limit=50", None), (f"/v1/users?query={user[:-2]}&limit=50", None)],
+        "/users/ID": [
+            (f"/v1/users/{user}/preference", None),
+            (f"/v1/users/{user}/preference/history", None),
+            (f"/v1/users/{user}/decisions?limit=10", None),
+        ],
+        "/what-if": [("/v1/rankings?limit=15", {"preference": dict.fromkeys(names, 1.0)})],
+    }
 
 
 def filled_store(arms: int, users: int) -> MemoryStore:
@@ -72,12 +89,12 @@ def filled_store(arms: int, users: int) -> MemoryStore:
     return store
 
 
-def time_views(address: str, app: Any) -> bool:
+def time_views(address: str, app: Any, views: dict[str, list[tuple[str, Any]]]) -> bool:
     """Ask for all that each view shows, and print how long it took; tell whether all stayed under a second."""
     fine = True
     print(f"{'view':12}{'request':62}{'ms':>8}{'kB':>8}")
     with httpx.Client(base_url=address, timeout=60) as client:
-        for view, requests in VIEWS.items():
+        for view, requests in views.items():
             for path, body in requests:
                 slowest, size = 0.0, 0
                 for _ in range(3):
@@ -159,6 +176,28 @@ def watch(address: str, pace: float, seconds: float, arms: int) -> None:
     )
 
 
+def after_restart(events: int, wanted: str | None) -> bool:
+    """Have a store with a month behind it counted, restart, and ask for the views; tell whether all was fast enough."""
+    with tempfile.TemporaryDirectory(prefix="pamo-page-") as folder, store_at(wanted, Path(folder)) as address:
+        if "://" in address or not Path(address).exists():
+            started = time.perf_counter()
+            month.fill(address, events, 20_000, time.time())
+            print(f"{events:,} events, filled in {time.perf_counter() - started:.0f} s")
+        with Engine(store=address, seed=1) as engine:
+            counting, started = create_app(engine).state.api.history, time.perf_counter()
+            while counting.advance():
+                pass
+            print(f"counted in {time.perf_counter() - started:.1f} s")
+        with Engine(store=address, seed=1) as engine:
+            app = create_app(engine)
+            app.state.api.lookout.front()  # compiles what is not compiled yet
+            engine.preference("user-7")
+            with served(app) as url:
+                found = httpx.get(f"{url}/v1/activity?resolution=hour&limit=720").json()["buckets"]
+                print(f"{len(found)} hours with {sum(one['decisions'] for one in found):,} decisions")
+                return time_views(url, app, views_of([one.name for one in month.SETUP.objectives], "user-7001"))
+
+
 def main() -> int:
     """Measure, and return the exit code: 1 if a view took a second or more."""
     parser = argparse.ArgumentParser(description="How fast the page's views answer.")
@@ -166,7 +205,11 @@ def main() -> int:
     parser.add_argument("--users", type=int, default=100_000)
     parser.add_argument("--pace", type=float, default=500.0, help="decisions a second")
     parser.add_argument("--seconds", type=float, default=10.0, help="for how long")
+    parser.add_argument("--events", type=int, help="ask after a restart, with a month of so many events")
+    parser.add_argument("--store", help="a SQLite file to begin, or go on with; `postgresql` starts a server")
     given = parser.parse_args()
+    if given.events:
+        return 0 if after_restart(given.events, given.store) else 1
     started = time.perf_counter()
     store = filled_store(given.arms, given.users)
     with Engine(store=store, seed=1) as engine:
@@ -179,7 +222,7 @@ def main() -> int:
         engine.feedback(made.id, dict.fromkeys(NAMES, 0.5), overall=0.5)
         print(f"{given.arms:,} arms, {given.users:,} users, ready after {time.perf_counter() - started:.0f} s")
         with served(app) as address:
-            fine = time_views(address, app)
+            fine = time_views(address, app, views_of(NAMES, "user-000007"))
             if os.environ.get("PAMO_BROWSER"):
                 watch(address, given.pace, given.seconds, given.arms)
     store.close()

@@ -89,13 +89,13 @@ def fill(path: Path, plan: Plan) -> None:
         store.load(enumerate(events(), start=1))
 
 
-async def ask(plan: Plan, server: Server, tally: Tally, number: int, until: float) -> None:
-    """Ask for decisions and give feedback, each when it is due."""
+async def ask(plan: Plan, server: Server, tally: Tally, number: int, going_on: Callable[[float], bool]) -> None:
+    """Ask for decisions and give feedback, each when it is due, as long as that is said to be in time."""
     random, line = Random(f"pauses {plan.seed} {number}"), Line()
     interval = plan.connections / plan.rate
     due = time.perf_counter() + random.random() * interval
     made: list[str] = []
-    while due < until:
+    while going_on(due):
         await asyncio.sleep(max(0.0, due - time.perf_counter()))
         if made:
             asked = line.ask(server.address, "POST", f"/v1/decisions/{made.pop()}/feedback", feedback(random))
@@ -147,7 +147,7 @@ async def attack(plan: Plan, server: Server, path: Path, tally: Tally) -> None:
     """Ask, watch and erase."""
     watching = asyncio.create_task(watch(path, tally))
     until = time.perf_counter() + plan.seconds
-    asking = [ask(plan, server, tally, number, until) for number in range(plan.connections)]
+    asking = [ask(plan, server, tally, number, lambda due: due < until) for number in range(plan.connections)]
     await asyncio.gather(erase(plan, server, tally), *asking)
     watching.cancel()
 

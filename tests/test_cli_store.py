@@ -125,12 +125,15 @@ def test_show_of_a_new_store_and_of_postgres(
     assert {name: ours[name] for name in same} == {name: theirs[name] for name in same}
 
 
-def test_a_store_in_use_can_be_shown_and_nothing_else(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_store_in_use_can_be_shown_and_exported_alone(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     with open_store(store) as mine:
         mine.append(FeedbackGiven("d99", {"taste": 4.0}, at=200.0))
         code, out, _ = run(capsys, "show", store, "--format", "json")
         assert (code, json.loads(out)["pending"]) == (0, 0)
-        for arguments in (["verify", store], ["rebuild", store], ["export", store, "x.parquet"]):
+        assert run(capsys, "export", store, "x.parquet")[:2] == (0, f"x.parquet: {EVENTS + 1} events of pamo.db\n")
+        said = "x.csv: 31 decisions in 62 rows of pamo.db\n"
+        assert run(capsys, "export", store, "x.csv", "--decisions")[:2] == (0, said)
+        for arguments in (["verify", store], ["rebuild", store]):
             code, out, error = run(capsys, *arguments)
             assert (code, out) == (2, "")
             assert "in use" in error
@@ -138,7 +141,6 @@ def test_a_store_in_use_can_be_shown_and_nothing_else(store: str, capsys: pytest
         assert code == 2
         assert "in use" in error
         assert mine.pending() == 0
-    assert not Path("x.parquet").exists()
     assert not Path("other.db").exists()
 
 
@@ -337,6 +339,13 @@ def test_an_empty_store_takes_a_journal_over(store: str, capsys: pytest.CaptureF
     [
         (["export", "pamo.db", "journal.csv"], "expected FILE to end in .parquet"),
         (["export", "pamo.db", "no/journal.parquet"], "make no first"),
+        (["export", "pamo.db", "x.json", "--decisions"], "expected FILE to end in .parquet, .csv"),
+        (["export", "pamo.db", "x.parquet", "--since", "2026-10-01"], "--since only with --decisions"),
+        (["export", "pamo.db", "x.csv", "--decisions", "--since", "May"], "expected --since like 2026-10-01"),
+        (
+            ["export", "pamo.db", "x.csv", "--decisions", "--since", "2026-10-02", "--until", "2026-10-01T23:00-01:00"],
+            "expected --since before --until",
+        ),
         (["import", "pamo.db", "x.parquet"], "expected FILE to end in .parquet"),
         (["import", "no.parquet", "x.db"], "there is no file no.parquet"),
         (["import", "text.parquet", "x.db"], "cannot be read as a journal"),

@@ -472,7 +472,13 @@ export interface Statistics {
   rewards: number;
 }
 
-/** What went on lately in this worker since it started: buckets of so many seconds, the empty ones left out. */
+/**
+ * What went on: buckets of so many seconds, the empty ones left out.
+ *
+ * By the second and the minute that is what this worker has done since it started. By the quarter of an hour, the hour
+ * and the day it is counted from the journal, over restarts and all workers, some seconds behind. since: when what
+ * there is begins.
+ */
 export interface ActivityReport {
   since: number;
   now: number;
@@ -578,7 +584,7 @@ export interface Operations {
   /** Count arms, users, feedbacks, and decisions that wait for one. */
   getStatistics: { given: Record<string, never>; answer: Statistics };
   /** Return decisions and feedback over time, and what came back against what greed and chance would get. */
-  getActivity: { given: { query?: { resolution?: "hour" | "minute" | "second"; limit?: number } }; answer: ActivityReport };
+  getActivity: { given: { query?: { resolution?: "day" | "hour" | "minute" | "quarter-hour" | "second"; limit?: number } }; answer: ActivityReport };
   /** Tell that it lives, and that a new start would not help. */
   getHealth: { given: Record<string, never>; answer: Health };
   /** Tell whether decisions and feedback can be recorded. */

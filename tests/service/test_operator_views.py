@@ -45,7 +45,7 @@ def stay(service: Service, user: str = "ann", **scores: Any) -> dict[str, Any]:
 # Activity
 
 
-def test_activity_counts_by_the_second_the_minute_and_the_hour(timed: Service, clock: Clock) -> None:
+def test_activity_counts_by_the_second_and_by_the_day(timed: Service, clock: Clock) -> None:
     for seconds in (0, 0, 1, 59, 4000):
         clock.at = 1_000_000.0 + seconds
         stay(timed)
@@ -53,7 +53,9 @@ def test_activity_counts_by_the_second_the_minute_and_the_hour(timed: Service, c
     for resolution, expected in (
         ("second", {1_004_000: (2, 1)}),
         ("minute", {999_960: (3, 3), 1_000_020: (1, 1), 1_003_980: (2, 1)}),
+        ("quarter-hour", {999_900: (4, 4), 1_003_500: (2, 1)}),
         ("hour", {997_200: (4, 4), 1_000_800: (2, 1)}),
+        ("day", {950_400: (6, 5)}),
     ):
         found = timed.get(f"/v1/activity?resolution={resolution}&limit=600")["buckets"]
         assert {one["at"]: (one["decisions"], one["feedbacks"]) for one in found} == expected
@@ -363,7 +365,7 @@ def test_the_leaderboard_the_front_and_rankings_answer(timed: Service) -> None:
 @pytest.mark.parametrize(
     ("path", "field"),
     [
-        ("/v1/activity?resolution=day", "resolution"),
+        ("/v1/activity?resolution=week", "resolution"),
         ("/v1/activity?limit=0", "limit"),
         ("/v1/activity?limit=x", "limit"),
         ("/v1/activity?more=1", "more"),

@@ -162,6 +162,13 @@ def test_a_user_is_found_and_explained(town: tuple[str, Engine, Any], show: Open
     names = page.locator("figure").first.locator(".bar-name").all_text_contents()
     assert names == sorted(told.objectives, key=lambda name: -told.objectives[name].weight)
     assert page.locator("figure").first.locator(".whisker").count() >= 3 * len(names)
+    zero = page.locator("figure").first.locator("line.axis")  # bars begin at 0, wherever their intervals go
+    starts = (
+        page.locator("figure")
+        .first.locator(".drawing .bar")
+        .evaluate_all("bars => bars.map(one => one.x.baseVal.value)")
+    )
+    assert starts == pytest.approx([float(zero.get_attribute("x1") or "nan")] * len(names), abs=1.0)
     made = engine.store.decisions_of(busiest, 10)
     expect(page.locator(".decisions li")).to_have_count(len(made), timeout=PATIENCE)
     explored = next((n for n, one in enumerate(made) if engine.explain(one.decision.id).explored), 0)
@@ -185,11 +192,14 @@ def test_what_if_ranks_by_the_sliders(town: tuple[str, Engine, Any], show: Open)
         page.get_by_label(name).fill("0")
     expect(first).to_contain_text(re.compile("Jolly Sailor|Anchor Inn"), timeout=PATIENCE)
     expect(page.locator("output").first).to_have_text("100 %")
+    assert page.locator("figure .legend li").all_inner_texts()[:4] == ["price", "taste", "service", "quiet"]
+    expect(page.locator("figure .seam")).to_have_count(0)  # price alone counts
     page.get_by_label("quiet").fill("100")
     page.get_by_label("price").fill("0")
     expect(first).to_contain_text("Dunes Lodge", timeout=PATIENCE)
     page.get_by_role("button", name="All the same").click()
     expect(page.locator("output").first).to_have_text("25 %", timeout=PATIENCE)
+    expect(page.locator("figure .seam")).to_have_count(3 * 8, timeout=PATIENCE)  # eight arms, of four parts each
 
 
 def test_the_keyboard_is_enough(town: tuple[str, Engine, Any], show: Open) -> None:
@@ -336,6 +346,47 @@ def test_with_keys_the_page_asks_for_one_and_obeys_its_roles(show: Open) -> None
             expect(page.get_by_label("Key")).to_be_focused(timeout=PATIENCE)
             assert page.evaluate("sessionStorage.length") == 0
             page.close()
+
+
+def test_without_arms_the_page_says_how_to_add_them(show: Open) -> None:
+    with Engine(["taste"], seed=1) as engine, served(create_app(engine, Settings())) as url:
+        page = show(url)
+        expect(page.locator(".headline")).to_contain_text("no arms yet")
+        page.get_by_role("link", name="add some").click()
+        expect(page.locator(".notice", has_text="PUT /v1/arms/")).to_be_visible()
+        engine.add_arm("A")
+        page.reload()
+        settled(page)
+        expect(page.locator(".notice", has_text="PUT /v1/arms/")).to_be_hidden()
+
+
+def test_idle_time_is_drawn_at_nothing_a_second(town: tuple[str, Engine, Any], show: Open) -> None:
+    """And not as a ramp from what was before to what came after."""
+    page = show(town[0])
+    at = [0, 60, 660]
+    row = "({ at, decisions: 6, explored: 0, feedbacks: 6, scored: 0, got: null, greedy: null, random: null })"
+    found = page.evaluate(
+        """async (at) => {
+            const { withZeros } = await import("/assets/now/overview.js");
+            return withZeros(at.map((at) => ROW), 60, 1000).map((one) => [one.at, one.decisions]);
+        }""".replace("ROW", row),
+        at,
+    )
+    assert found == [[step, 6 if step in at else 0] for step in range(0, 961, 60)]
+
+
+def test_a_restaurant_is_praised_for_what_it_is_better_at(town: tuple[str, Engine, Any], show: Open) -> None:
+    """Not for short waits of 28 minutes, however much these count, nor for what was bad at this visit."""
+    found = show(town[0]).evaluate(
+        """async () => {
+            const { strength } = await import("/assets/now/try-world.js");
+            const measures = ["wait", "price"].map((name) => ({ name, low: 0, high: 60, lower_is_better: true }));
+            const restaurants = [[28, 15], [5, 50], [10, 45]].map(([wait, price]) => ({ means: { wait, price } }));
+            const told = (scores) => strength(measures, restaurants, restaurants[0], { wait: 0.5, price: 0.3 }, scores);
+            return [told({ wait: 28, price: 15 }), told({ wait: 28, price: 55 })];
+        }"""
+    )
+    assert found == ["price", None]
 
 
 def test_means_that_differ_by_the_last_bit_do_not_hang_the_page(show: Open) -> None:

@@ -39,6 +39,7 @@ examples:
   pamo store backup pamo.db monday.db                   a verified copy, while the service runs
   pamo store restore monday.db pamo.db                  the store as it was then
   pamo store export pamo.db backup.parquet              the whole journal as one file, a row an event
+  pamo store export pamo.db decisions.csv --decisions   a row a decision, for other tools
   pamo store import backup.parquet again.db             a new store from it
   pamo store migrate pamo.db postgresql://ann@db/pamo   from one machine to many workers
 
@@ -103,9 +104,18 @@ _EXPORT_HELP = """\
 examples:
   pamo store export pamo.db backup.parquet
   pamo store export postgresql://ann@db/pamo "journal-$(date +%F).parquet"
+  pamo store export pamo.db decisions.parquet --decisions
+  pamo store export pamo.db october.csv --decisions --since 2026-10-01 --until 2026-11-01
 
-Writes every event as a row: sequence, kind, decision, user, key and body (JSON). A file of that name is replaced once
-the new one is whole. Copies do not follow when a user is erased: look after them.
+Writes every event as a row: sequence, kind, decision, user, key and body (JSON), which `pamo store import` reads.
+
+With --decisions, a row a decision, as tools for tables want it: time, decision, user, place, arm, offer, propensity,
+policy, a score for each objective, overall and feedback_time. A decision for several arms has a row for each, and place
+counts them. The offer is empty where that was all active arms; in CSV there is | between its arms. `pamo evaluate`
+reads such a file as well.
+
+It may be run while a service uses the store: nobody waits, and the file has what had been recorded when it began. A
+file of that name is replaced once the new one is whole. Copies do not follow when a user is erased: look after them.
 """
 
 _IMPORT_HELP = """\
@@ -164,9 +174,12 @@ def add_store(commands: Any) -> None:
     restore = add("restore", _backup, "bring back a store that was backed up", _RESTORE_HELP)
     restore.add_argument("source", metavar="FILE", help="the backup")
     restore.add_argument("target", metavar="STORE", help="the store to bring back: a path")
-    export = add("export", _export, "write the journal to a Parquet file", _EXPORT_HELP)
+    export = add("export", _export, "write the journal, or its decisions as a table, to a file", _EXPORT_HELP)
     _add_address(export, "store", "STORE", "the store to export")
-    export.add_argument("file", metavar="FILE", help="the file to write: .parquet")
+    export.add_argument("file", metavar="FILE", help="the file to write: .parquet; with --decisions also .csv")
+    export.add_argument("--decisions", action="store_true", help="a row a decision, with what came of it")
+    for name, text in (("since", "decisions from then on"), ("until", "decisions before then")):
+        export.add_argument(f"--{name}", metavar="TIME", help=f"{text}: 2026-10-01 or 2026-10-01T12:30+02:00 (or UTC)")
     import_ = add("import", _import, "begin a store with an exported journal, or with ratings", _IMPORT_HELP)
     import_.add_argument("file", metavar="FILE", help="the file to read: .parquet; with --ratings also .csv")
     _add_address(import_, "store", "STORE", "the store to begin")
@@ -208,10 +221,10 @@ def _shown(address: str) -> str:
     return shown(address)
 
 
-def _read(address: str, *, alone: bool = True) -> Reader:
+def _read(address: str, *, alone: bool = True, sums: bool = True) -> Reader:
     from pamo.store.addresses import open_reader
 
-    return open_reader(address, alone=alone)
+    return open_reader(address, alone=alone, sums=sums)
 
 
 def _bar(name: str, source: Reader) -> AbstractContextManager[Bar]:
@@ -304,11 +317,37 @@ def _backup(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from pamo.store.maintenance import export
 
-    check_target("FILE", options.file, (".parquet",))
-    with _read(options.store) as store, _bar("export", store) as bar:
-        count = export(store, options.file, progress=bar.advance)
-    print(f"{options.file}: {count:,} events of {_shown(options.store)}")
+    check_target("FILE", options.file, (".parquet", ".csv") if options.decisions else (".parquet",))
+    times = _times(options)
+    with _read(options.store, alone=False, sums=False) as store, Bar("export", total=store.end()) as bar:
+        if options.decisions:
+            from pamo.store.decisions_table import export_decisions
+
+            count, rows = export_decisions(store, options.file, progress=bar.advance, **times)
+            what = f"{count:,} decisions" + (f" in {rows:,} rows" if rows > count else "")
+        else:
+            what = f"{export(store, options.file, progress=bar.advance):,} events"
+    print(f"{options.file}: {what} of {_shown(options.store)}")
     return 0
+
+
+def _times(options: argparse.Namespace) -> dict[str, float]:
+    """Return the times that were given, in seconds since 1970."""
+    found: dict[str, float] = {}
+    for name in ("since", "until"):
+        given = getattr(options, name)
+        if given is None:
+            continue
+        if not options.decisions:
+            raise InputError(f"expected --{name} only with --decisions: a journal is carried about as a whole")
+        try:
+            at = datetime.fromisoformat(given)
+        except ValueError:
+            raise InputError(f"expected --{name} like 2026-10-01 or 2026-10-01T12:30, got {given!r}") from None
+        found[name] = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    if len(found) == 2 and found["since"] >= found["until"]:
+        raise InputError(f"expected --since before --until, got {options.since} and {options.until}")
+    return found
 
 
 def _import(options: argparse.Namespace) -> int:

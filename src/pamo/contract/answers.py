@@ -485,7 +485,12 @@ class Bucket:
 
 @dataclass(slots=True)
 class ActivityReport:
-    """What went on lately in this worker since it started: buckets of so many seconds, the empty ones left out."""
+    """What went on: buckets of so many seconds, the empty ones left out.
+
+    By the second and the minute that is what this worker has done since it started. By the quarter of an hour, the hour
+    and the day it is counted from the journal, over restarts and all workers, some seconds behind. since: when what
+    there is begins.
+    """
 
     since: float
     now: float

@@ -1,7 +1,7 @@
-"""What went on lately: decisions and feedback by the second, the minute and the hour, in a few rings of numbers.
+"""What went on lately: decisions and feedback by the second and the minute, in rings of numbers.
 
-It is kept in memory, by each worker for itself, from its start on. A decision costs about a microsecond here, and a
-feedback a few.
+It is kept in memory, by each worker for itself, from its start on; `history` has the rest. A decision costs about a
+microsecond here, and a feedback a few.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -28,8 +28,8 @@ from pamo.store.scales import Scales
 DECISIONS, EXPLORED, FEEDBACKS, SCORED, GOT, GREEDY, RANDOM, FIELDS = range(8)
 """Places in a row: SCORED feedbacks are those in which what came back can be compared with what was expected."""
 
-RINGS = {"second": (1, 600), "minute": (60, 1440), "hour": (3600, 720)}
-"""From a resolution to its seconds, and how many of such buckets are kept: ten minutes, a day, thirty days."""
+RINGS = {"second": (1, 600), "minute": (60, 1440)}
+"""From a resolution to its seconds, and how many of such buckets are kept: ten minutes, and a day."""
 
 RECENT = 50
 """The last decisions, for who begins to look."""
@@ -37,6 +37,7 @@ RATE_SECONDS = 10
 """Seconds that decisions and feedback a second are averaged over."""
 REFRESH = 2.0
 """Seconds after which the arms' means are read anew."""
+UNKNOWN: Any = object()
 OFFERS = 1000
 """Offers whose averages are remembered until then."""
 
@@ -108,21 +109,27 @@ class Activity:
         """Take note of a decision, unless it repeats one that was made before."""
         if decision.repeated:
             return
-        now, details = self._clock(), decision.details
-        explored = details is not None and ("without_exploration" in details or details["reward_bonus"] is None)
+        now, to_learn = self._clock(), explored(decision.details)
         for counts in (self._turn(now), self.totals):
             counts[DECISIONS] += 1
-            counts[EXPLORED] += explored
-        self._recent.append(Noted(self.totals[DECISIONS], now, decision, explored))
+            counts[EXPLORED] += to_learn
+        self._recent.append(Noted(self.totals[DECISIONS], now, decision, to_learn))
 
     def fed(self, event: FeedbackGiven, made: DecisionMade | None) -> None:
         """Take note of a feedback that was recorded, to a decision that the store may know."""
         row = self._turn(self._clock())
         row[FEEDBACKS] += 1.0
         self.totals[FEEDBACKS] += 1
-        if made is None or made.explanation is None:
-            return
-        compared = self._compare(event, made)
+        self.compare(row, event, made)
+
+    @property
+    def blind(self) -> bool:
+        """Whether nothing is known of the arms yet, so that nothing can be compared."""
+        return self._seen is None
+
+    def compare(self, row: list[float], event: FeedbackGiven, made: DecisionMade | None) -> None:
+        """Add to a row what came back, and what greed and chance were expected to get, where all of it is known."""
+        compared = None if made is None or made.explanation is None else self._compare(event, made)
         if compared is not None:
             row[SCORED] += 1.0
             row[GOT] += compared[0]
@@ -161,7 +168,7 @@ class Activity:
         """Return the last so many buckets, the oldest first, without those in which nothing happened."""
         self._turn(self._clock())
         self._put_away()
-        return [_bucket(at, row) for at, row in self._rings[resolution].last(self._second, limit)]
+        return [bucket_of(at, row) for at, row in self._rings[resolution].last(self._second, limit)]
 
     def recent(self, after: float, most: int) -> list[Noted]:
         """Return the last decisions, those after the first so many, and no more than this."""
@@ -218,7 +225,8 @@ class Activity:
         if seen is None:
             return None
         averages, place = seen.averages, hash(offer)
-        if place not in averages:
+        average: list[float] | None = averages.get(place, UNKNOWN)
+        if average is UNKNOWN:  # asked once: another thread may forget it meanwhile
             if len(averages) >= OFFERS:
                 averages.clear()
             means = seen.means
@@ -226,11 +234,17 @@ class Activity:
                 rows = seen.arms.rows
                 means = means[[rows[arm] for arm in offer if arm in rows]]
             means = means[~np.isnan(means[:, 0])]
-            averages[place] = means.mean(axis=0).tolist() if len(means) else None
-        return averages[place]
+            average = averages[place] = means.mean(axis=0).tolist() if len(means) else None
+        return average
 
 
-def _bucket(at: int, row: list[float]) -> Bucket:
+def explored(details: Mapping[str, Any] | None) -> bool:
+    """Tell from what explains a decision whether greed would have made another."""
+    return details is not None and ("without_exploration" in details or details["reward_bonus"] is None)
+
+
+def bucket_of(at: int, row: list[float]) -> Bucket:
+    """Return a row as it is told."""
     scored = row[SCORED]
     means = [row[place] / scored if scored else None for place in (GOT, GREEDY, RANDOM)]
     known = plain(means)

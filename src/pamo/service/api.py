@@ -18,6 +18,7 @@ from pamo.engine import AsyncEngine, Engine, Lookout
 from pamo.errors import InputError, PamoError
 from pamo.service import schemas
 from pamo.service.activity import Activity
+from pamo.service.history import History
 from pamo.service.keys import Keyring
 from pamo.service.limits import RateLimiter
 from pamo.service.metrics import Metrics
@@ -45,6 +46,7 @@ class Api:
         self.metrics = Metrics()
         self.metrics.watch(self)
         self.activity = Activity(engine, engine.clock)
+        self.history = History(engine.store, self.activity)
         self.stream = Stream(self.activity)
         self.lookout = Lookout(engine)
         self.in_flight = 0

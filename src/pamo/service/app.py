@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -154,7 +155,9 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        counting = asyncio.get_running_loop().create_task(api.history.keep())
         yield
+        counting.cancel()
         api.stream.close()
         api.live.close()
 

@@ -9,6 +9,7 @@ from pamo.errors import unknown_name
 from pamo.service import schemas
 from pamo.service.activity import RINGS
 from pamo.service.api import Api
+from pamo.service.history import SPANS
 from pamo.service.stream import EventStream
 
 if TYPE_CHECKING:
@@ -16,12 +17,16 @@ if TYPE_CHECKING:
 
 
 async def activity(api: Api, asked: Arguments) -> Any:
-    """Tell what went on lately."""
+    """Tell what went on."""
     query: schemas.ActivityQuery = asked.query
-    buckets = api.activity.buckets(query.resolution, query.limit)
-    return answers.ActivityReport(
-        api.activity.since, api.engine.clock(), RINGS[query.resolution][0], *api.activity.rates(), buckets
-    )
+    now, since = api.engine.clock(), api.activity.since
+    if query.resolution in RINGS:
+        seconds, buckets = RINGS[query.resolution][0], api.activity.buckets(query.resolution, query.limit)
+    else:
+        seconds = SPANS[query.resolution]
+        buckets = await api.aside(lambda: api.history.buckets(query.resolution, query.limit, now))
+        since = min([since, *(one.at for one in buckets[:1])])
+    return answers.ActivityReport(since, now, seconds, *api.activity.rates(), buckets)
 
 
 async def stream(api: Api, asked: Arguments) -> Any:

@@ -138,9 +138,9 @@ class RankingBody(Struct, forbid_unknown_fields=True):
 
 
 class ActivityQuery(Struct, forbid_unknown_fields=True):
-    """Which buckets: of a second, a minute or an hour each, and how many of the last ones."""
+    """Which buckets: how long each is, a day being one in UTC, and how many of the last ones."""
 
-    resolution: Literal["second", "minute", "hour"] = "minute"
+    resolution: Literal["second", "minute", "quarter-hour", "hour", "day"] = "minute"
     limit: Annotated[int, Meta(ge=1, le=1440)] = 60
 
 

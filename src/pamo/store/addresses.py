@@ -95,15 +95,16 @@ def open_store(address: str | Path, setup: Setup | None = None, *, expires_after
     return store.at(str(address), setup, expires_after)
 
 
-def open_reader(address: str | Path, *, alone: bool = True) -> Reader:
+def open_reader(address: str | Path, *, alone: bool = True, sums: bool = True) -> Reader:
     """Open the store at an address to read it; one that is not there is an `InputError`, and is not begun.
 
     alone: whether to keep other processes from a SQLite store meanwhile; if one has it, that is an `InUseError`.
     Without it, be quick: meanwhile the process that writes cannot shorten its log. PostgreSQL needs no such care.
+    sums: whether these are wanted as well; who only wants the journal folds nothing, and need not be quick.
     """
     kind = kind_of(address, lasting=True)
     reader: type[Reader] = kind.load(kind.reader or "")
-    return reader.of(str(address), alone=alone)
+    return reader.of(str(address), alone=alone, sums=sums)
 
 
 def open_existing(address: str | Path, *, adopt_damage: bool = False) -> Store:

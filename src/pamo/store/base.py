@@ -7,6 +7,7 @@ holds raw values as they came; the sums are its fold, normalised by the objectiv
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -219,6 +220,58 @@ class Store(ABC):
     def tail(self, count: int) -> list[Event]:
         """Return the last so many events of the journal, in order; one that is damaged may be left out."""
 
+    def end(self) -> int:
+        """Return the number of the last event."""
+        return max((sequence for sequence, _ in self.events()), default=0)
+
+    def setups(self) -> list[Setup]:
+        """Return the objectives as they were declared, one time after another."""
+        return [self.began, *(event.setup for _, event in self.events() if isinstance(event, Declared))]
+
+    def decided(self, since: float = -math.inf, until: float = math.inf) -> Iterator[tuple[int, list[Made]]]:
+        """Yield decisions of a time with their feedback, some at a time, and up to which event these go.
+
+        They come in the journal's order, as it is now, and may lack what explains them. At one that is not what was
+        recorded, as far as the store can tell, that is a `DamagedError`; whether one is missing is for `examined` to
+        tell.
+        """
+        for sequence, event in self.events():
+            wanted = isinstance(event, DecisionMade) and since <= event.at < until
+            yield sequence, [Made(sequence, event, self.parts(event.id))] if wanted else []  # type: ignore[union-attr, arg-type]
+
+    def decisions(self, ids: Sequence[str]) -> dict[str, DecisionMade]:
+        """Return those of these decisions that there are."""
+        return {one: made for one in ids if (made := self.decision(one)) is not None}
+
+    # What went on, by time: sums over the journal's events that whoever looks at them adds up, a step of time each.
+
+    _counted = 0
+    _activity: dict[int, list[float]] | None = None
+
+    def settled(self) -> int:
+        """Return the number of the last event that has none before it which is still on its way."""
+        return self.end()
+
+    def counted(self) -> int:
+        """Return up to which event what went on is counted."""
+        return self._counted
+
+    def activity(self, since: int) -> dict[int, list[float]]:
+        """Return what went on from a time on, by the time at which each step begins."""
+        with self.lock:
+            return {at: row for at, row in sorted((self._activity or {}).items()) if at >= since}
+
+    def count(self, after: int, upto: int, rows: Mapping[int, Sequence[float]]) -> bool:
+        """Add what the events after one come to, up to another; False where others have counted them meanwhile."""
+        with self.lock:
+            if self._counted != after:
+                return False
+            kept = self._activity = self._activity or {}
+            for at, row in rows.items():
+                kept[at] = [a + b for a, b in zip(kept.get(at) or [0.0] * len(row), row, strict=True)]
+            self._counted = upto
+            return True
+
     @abstractmethod
     def history(self, user: str) -> Iterator[tuple[int, Event]]:
         """Yield the decisions for a user and their feedback, in order."""
@@ -385,8 +438,8 @@ class Reader(Store):
 
     @classmethod
     @abstractmethod
-    def of(cls, address: str, *, alone: bool) -> Reader:
-        """Open what there is at an address; `open_reader` says what alone is."""
+    def of(cls, address: str, *, alone: bool, sums: bool = True) -> Reader:
+        """Open what there is at an address; `open_reader` says what alone and sums are."""
 
     @classmethod
     def copied(cls, address: str, path: Path) -> AbstractContextManager[Reader]:

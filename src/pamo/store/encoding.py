@@ -96,11 +96,29 @@ class _Known(msgspec.Struct):
     features: Mapping[str, FeatureValue | None]
 
 
+class _Decided(msgspec.Struct):
+    arms: tuple[str, ...]
+    propensity: float
+    policy: str
+    at: float
+    offer: tuple[str, ...] | None = None
+    k: int = 1
+
+
+class _Given(msgspec.Struct):
+    rewards: Mapping[str, float]
+    at: float
+    overall: float | None = None
+    arm: str | None = None
+
+
 _encode = msgspec.json.Encoder().encode
 _decode_decision = msgspec.json.Decoder(_Decision).decode
 _decode_feedback = msgspec.json.Decoder(_Feedback).decode
 _decode_changed = msgspec.json.Decoder(_Changed).decode
 _decode_known = msgspec.json.Decoder(_Known).decode
+_decode_decided = msgspec.json.Decoder(_Decided).decode
+_decode_given = msgspec.json.Decoder(_Given).decode
 _KINDS: dict[type, str] = {
     Setup: SETUP,
     Declared: DECLARED,
@@ -156,6 +174,24 @@ def encode(event: Event) -> Row:
     return Row(_KINDS[type(event)], None, None, None, _encode(event).decode())
 
 
+def decode_briefly(kind: str, decision: str | None, user: str | None, key: str | None, body: str | bytes) -> Event:
+    """Return a decision without its explanation, or a feedback without the store's notes: in a third of the time."""
+    try:
+        if kind == DECISION:
+            made = _decode_decided(body)
+            chosen = made.arms, made.propensity, made.policy, made.at, made.offer, made.k
+            return DecisionMade(decision or "", user, *chosen, key=key)
+        given = _decode_given(body)
+        part = 1 if kind == FEEDBACK else int(kind.removeprefix(f"{FEEDBACK} "))
+        return FeedbackGiven(decision or "", given.rewards, given.at, given.overall, None, given.arm, user, part=part)
+    except (AttributeError, TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise _unreadable(kind, error) from None
+
+
+def _unreadable(kind: str, error: Exception) -> StoreError:
+    return StoreError(f"the journal holds an event that this pamo cannot read ({kind}): {error}")
+
+
 def decode(kind: str, decision: str | None, user: str | None, key: str | None, body: str | bytes) -> Event:
     """Return the event that a row holds."""
     try:
@@ -176,7 +212,7 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
         return event
     except (AttributeError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
         # A damaged row may hold another type.
-        raise StoreError(f"the journal holds an event that this pamo cannot read ({kind}): {error}") from None
+        raise _unreadable(kind, error) from None
 
 
 _Row = tuple[int, str, str | None, str | None, str | None, str, int, int]
@@ -191,3 +227,8 @@ def rows_of(text: str) -> list[_Row]:
 def to_json(value: Any) -> str:
     """Return any plain value as JSON."""
     return _encode(value).decode()
+
+
+def from_json(text: str) -> Any:
+    """Return the plain value of a JSON text."""
+    return msgspec.json.decode(text)

@@ -15,16 +15,18 @@ import numpy as np
 
 from pamo._version import __version__
 from pamo.contract.experiments import CONTROL, TREATED
-from pamo.errors import DamagedError, InputError, StoreError, missing_extra
+from pamo.errors import DamagedError, InputError, StoreError
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store.addresses import begun, kind_of, shown
 from pamo.store.base import FORMAT, Event, Objective, Reader, Setup, Store
 from pamo.store.fold import Fold
+from pamo.tabular import require_pyarrow
 
 TOLERANCE = 1e-9
 """How far apart sums may be, relatively: the order of additions shows in the last digits."""
 
 PAGE = 10_000
+_CARRYING = "carrying a journal as Parquet"
 
 Progress = Callable[[int], object]
 """Is told now and then how many more events were done."""
@@ -213,31 +215,40 @@ def export(store: Store, path: str | Path, *, progress: Progress | None = None) 
     """
     from pamo.store.encoding import encode
 
-    arrow, parquet = _pyarrow()
+    arrow, parquet = require_pyarrow(_CARRYING)
     text = arrow.string()
     schema = arrow.schema(
         [("sequence", arrow.int64()), *((name, text) for name in ("kind", "decision", "user", "key", "body"))],
         metadata={"pamo.format": f"journal {FORMAT}", "pamo.version": __version__},
     )
+    count, events = 0, _told(store.events(), progress)
+    with (
+        written_whole(path, "the journal") as beside,
+        parquet.ParquetWriter(beside, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        while page := list(islice(events, PAGE)):
+            rows = [(sequence, *encode(event)) for sequence, event in page]
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            writer.write_table(arrow.table(columns, schema=schema))
+            count += len(page)
+    return count
+
+
+@contextlib.contextmanager
+def written_whole(path: str | Path, what: str) -> Iterator[Path]:
+    """Yield the path of a file beside, which takes the name `path` once it is written, and is gone otherwise."""
     target = Path(path)
     beside = target.with_name(target.name + ".new")
-    count, events = 0, _told(store.events(), progress)
     try:
-        with parquet.ParquetWriter(beside, schema, compression="zstd", write_page_checksum=True) as writer:
-            while page := list(islice(events, PAGE)):
-                rows = [(sequence, *encode(event)) for sequence, event in page]
-                columns = [list(column) for column in zip(*rows, strict=True)]
-                writer.write_table(arrow.table(columns, schema=schema))
-                count += len(page)
+        yield beside
         with open(beside, "rb") as file:
             os.fsync(file.fileno())
         os.replace(beside, target)
     except OSError as error:
-        raise StoreError(f"the journal could not be written to {target}: {error}") from error
+        raise StoreError(f"{what} could not be written to {target}: {error}") from error
     finally:
         with contextlib.suppress(OSError):
             beside.unlink()
-    return count
 
 
 def exported_events(path: str | Path) -> int:
@@ -318,7 +329,7 @@ def exported(path: Path) -> Iterator[tuple[int, Event]]:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    arrow, parquet = _pyarrow()
+    arrow, parquet = require_pyarrow(_CARRYING)
     try:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             kind = (file.schema_arrow.metadata or {}).get(b"pamo.format", b"").decode()
@@ -329,12 +340,3 @@ def _opened(path: Path) -> Iterator[Any]:
             yield file
     except (OSError, arrow.ArrowException) as error:
         raise StoreError(f"{path} cannot be read as a journal: {error}") from error
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise missing_extra("carrying a journal as Parquet", "pyarrow", "results") from None
-    return pyarrow, pyarrow.parquet

@@ -132,6 +132,10 @@ class MemoryStore(FoldedStore):
             journal = self._journal[after:]
         yield from enumerate(journal, start=after + 1)
 
+    def end(self) -> int:
+        """Return how many there are."""
+        return len(self._journal)
+
     def tail(self, count: int) -> list[Event]:
         """Return the last events."""
         with self.lock:
@@ -171,7 +175,7 @@ class MemoryStore(FoldedStore):
             fold = Fold(self.setup)
             for sequence, event in enumerate(self._journal, start=1):
                 fold.apply(event, sequence)
-            self._fold = fold
+            self._fold, self._counted, self._activity = fold, 0, None
             self._ledger.features, self._ledger.user_features = fold.features, fold.user_features
             self._ledger.scales, self._ledger.changes = fold.scales, fold
             self._ledger.experiments = fold.groups.experiments

@@ -60,6 +60,7 @@ from pamo.store.encoding import (
     EXPERIMENT_STARTED,
     TASTE_CHANGED,
     Row,
+    decode,
     encode,
     to_json,
 )
@@ -130,7 +131,9 @@ OTHER_SUMS = f"""
 SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)
 AND relname ~ '^{SUMS}$' AND relname NOT IN ('{ARM_SUMS}', '{USER_SUMS}', '{PAIR_SUMS}')
 """
-OTHERS = "pamo_arms, pamo_features, pamo_user_features, pamo_known, pamo_counts, pamo_groups"
+OTHERS = (
+    "pamo_arms, pamo_features, pamo_user_features, pamo_known, pamo_counts, pamo_groups, pamo_activity, pamo_counted"
+)
 FORGET = f"TRUNCATE {OTHERS}, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS}"
 DROP = f"""
 DROP TABLE pamo_events, {OTHERS}, pamo_seals, {ARM_SUMS}, {USER_SUMS}, {PAIR_SUMS};
@@ -230,6 +233,10 @@ $$;
 """
 """What a number is worth later: 0 rather than less than a float can be, which is an error to PostgreSQL."""
 LATER = {
+    "pamo_activity": """
+        CREATE TABLE pamo_activity (at bigint PRIMARY KEY, sums float8[] NOT NULL);
+        CREATE TABLE pamo_counted (one boolean PRIMARY KEY, sequence bigint NOT NULL);
+    """,
     "pamo_events_declared": f"CREATE INDEX pamo_events_declared ON pamo_events (sequence) WHERE kind = '{DECLARED}'",
     "pamo_groups": f"""
         CREATE INDEX pamo_events_experiments ON pamo_events (sequence)
@@ -255,6 +262,17 @@ LATER = {
 }
 """What stores did not have from the beginning, by what shows whether they have it. It is not asked for again and again:
 to be told that there is a column already, PostgreSQL would wait for everybody who reads the table."""
+COUNTED = "SELECT coalesce(max(sequence), 0) FROM pamo_counted"
+COUNT = """
+INSERT INTO pamo_counted AS old SELECT true, %s WHERE %s = 0 OR EXISTS (SELECT FROM pamo_counted)
+ON CONFLICT (one) DO UPDATE SET sequence = excluded.sequence WHERE old.sequence = %s
+"""
+"""Say up to where is counted now, unless somebody else has counted on, or all is to be counted anew."""
+ADD_ACTIVITY = """
+INSERT INTO pamo_activity AS old SELECT at, sums::float8[] FROM unnest(%s::bigint[], %s::text[]) AS new(at, sums)
+ON CONFLICT (at) DO UPDATE SET sums = pamo_add(old.sums, excluded.sums)
+"""
+AMONG = "= ANY(ARRAY(SELECT json_array_elements_text(%s::json)))"
 FIND_USERS = f"""
 SELECT user_id, sums[1] FROM {USER_SUMS} WHERE starts_with(user_id, %s)
 ORDER BY sums[1] DESC, user_id COLLATE "C" LIMIT %s
@@ -290,7 +308,7 @@ class PostgresStore(SqlStore):
     """
 
     remote = True
-    _ask = Questions("pamo_events", "user_id", "%s", more=", checksum")
+    _ask = Questions("pamo_events", "user_id", "%s", AMONG, more=", checksum")
     _page = 5000
     _anew = f"{_ask.columns} WHERE kind = '{DECLARED}'"
     _find = f"{_ask.columns} WHERE decision = ANY(%s) UNION {_ask.columns} WHERE key = ANY(%s) UNION {_anew}"
@@ -765,10 +783,10 @@ class PostgresStore(SqlStore):
     def _is_damaged(self, wrong: str) -> DamagedError:
         return DamagedError(f"the journal at {self._link.name} is damaged, {wrong}: {ADVICE}")
 
-    def _event(self, row: Sequence[Any]) -> Event:
+    def _event(self, row: Sequence[Any], read: Callable[..., Event] = decode) -> Event:
         if wrong := wrong_with(row):
             raise self._is_damaged(wrong)
-        return super()._event(row)
+        return super()._event(row, read)
 
     def _decoded(self, rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Event]]:
         for row in rows:
@@ -885,6 +903,36 @@ class PostgresStore(SqlStore):
         """Return users whose ids begin so, those with the most rounds first."""
         return [(user, int(rounds)) for user, rounds in self._rows(FIND_USERS, (prefix, limit))]
 
+    def settled(self) -> int:
+        """Return the last event, once nobody is writing: others' may get lower numbers and be seen later."""
+
+        def ask() -> int:
+            with self._link.transaction(alone=True) as connection:
+                return int(connection.execute(self._ask.end).fetchone()[0])
+
+        return self._writer.call(lambda: self._link.retry(ask))
+
+    def counted(self) -> int:
+        """Return up to which event what went on is counted."""
+        return int(self._rows(COUNTED)[0][0])
+
+    def activity(self, since: int) -> dict[int, list[float]]:
+        """Return what went on from a time on."""
+        return dict(self._rows("SELECT at, sums FROM pamo_activity WHERE at >= %s ORDER BY at", (since,)))
+
+    def count(self, after: int, upto: int, rows: Mapping[int, Sequence[float]]) -> bool:
+        """Add what some events come to."""
+
+        def add() -> bool:
+            with self._link.transaction() as connection:
+                if connection.execute(COUNT, (upto, after, after)).rowcount != 1:
+                    return False
+                sums = ["{" + ",".join(map(repr, map(float, row))) + "}" for row in rows.values()]
+                connection.execute(ADD_ACTIVITY, (list(rows), sums))
+                return True
+
+        return self._writer.call(lambda: self._link.retry(add))
+
     def pending(self) -> int:
         """Return how many decisions have no feedback."""
         return int(self._rows("SELECT coalesce(sum(decisions - feedbacks), 0)::bigint FROM pamo_counts")[0][0])
@@ -926,7 +974,7 @@ class PostgresReader(SqlReader, PostgresStore):
                 raise InputError(f"there is no store at {shown(url)}: give the address of one that was begun")
             self._sealed = _has(self._rows, "pamo_seals")
             if not self._sealed:
-                self._ask = Questions("pamo_events", "user_id", "%s", more=", NULL")  # type: ignore[misc]
+                self._ask = Questions("pamo_events", "user_id", "%s", AMONG, more=", NULL")  # type: ignore[misc]
                 self._anew = f"{self._ask.columns} WHERE kind = '{DECLARED}'"
                 self._in_experiments = PostgresStore._in_experiments.replace(", checksum", ", NULL")
             first = self._rows(self._ask.first)
@@ -937,10 +985,10 @@ class PostgresReader(SqlReader, PostgresStore):
             )
 
     @classmethod
-    def of(cls, address: str, *, alone: bool) -> Reader:
+    def of(cls, address: str, *, alone: bool, sums: bool = True) -> Reader:
         """Open the store in a database; nobody has to be kept from it."""
         reader = cls(address)
-        if _has(reader._rows, USER_SUMS):
+        if not sums or _has(reader._rows, USER_SUMS):
             return reader
         reader.close()
         return FoldingReader(address)

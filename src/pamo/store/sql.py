@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -14,6 +15,7 @@ from pamo.store.base import (
     CLOSED,
     EXPIRES_AFTER,
     DecisionMade,
+    Declared,
     Event,
     FeedbackGiven,
     Made,
@@ -23,7 +25,7 @@ from pamo.store.base import (
     Store,
     TasteChanged,
 )
-from pamo.store.encoding import DECISION, FEEDBACK, PART, TASTE_CHANGED, decode
+from pamo.store.encoding import DECISION, DECLARED, FEEDBACK, PART, TASTE_CHANGED, decode, decode_briefly, to_json
 from pamo.store.rules import Checker, check_setup
 from pamo.store.setups import described, plain_setup, same_objectives
 from pamo.store.writer import Writer
@@ -35,11 +37,12 @@ Item = TypeVar("Item")
 class Questions:
     """The statements that read the journal.
 
-    table: of the events. user: the column with the user's id. mark: stands for a value. more: columns that are read as
-    well. hidden: whether users and keys are found by numbers that stand for them, in columns `who` and `request`.
+    table: of the events. user: the column with the user's id. mark: stands for a value. among: for one of several that
+    are given as JSON. more: columns that are read as well. hidden: whether users and keys are found by numbers that
+    stand for them, in columns `who` and `request`.
     """
 
-    def __init__(self, table: str, user: str, mark: str, *, more: str = "", hidden: bool = False) -> None:
+    def __init__(self, table: str, user: str, mark: str, among: str, *, more: str = "", hidden: bool = False) -> None:
         whole = f"SELECT sequence, kind, decision, {user}, key, body{more} FROM {table}"
         whose, asked = (f"{column} = {mark} AND " if hidden else "" for column in ("who", "request"))
         self.made = f"SELECT decision FROM {table} WHERE {whose}{user} = {mark} AND kind = '{DECISION}'"
@@ -50,6 +53,13 @@ class Questions:
         self.last = f"{whole} ORDER BY sequence DESC LIMIT 1"
         self.newest = f"{whole} ORDER BY sequence DESC LIMIT {mark}"
         self.page = f"{whole} {after} ORDER BY sequence LIMIT {mark}"
+        self.end = f"SELECT coalesce(max(sequence), 0) FROM {table}"
+        self.decided = f"{whole} {after} AND sequence <= {mark} AND kind = '{DECISION}' ORDER BY sequence LIMIT {mark}"
+        self.some = f"{whole} WHERE decision {among} AND kind = '{DECISION}'"
+        self.given = (
+            f"{whole} WHERE decision {among} AND substr(kind, 1, {len(FEEDBACK)}) = '{FEEDBACK}' AND sequence <= {mark}"
+        )
+        self.declared = f"{whole} WHERE kind = '{DECLARED}' ORDER BY sequence"
         self.kinds = f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind"
         self.one = f"{whole} WHERE decision = {mark} AND kind = {mark}"
         self.all_of = f"{whole} WHERE decision = {mark}"
@@ -124,9 +134,9 @@ class SqlStore(Store):
 
     # Reading
 
-    def _event(self, row: Sequence[Any]) -> Event:
+    def _event(self, row: Sequence[Any], read: Callable[..., Event] = decode) -> Event:
         """Return the event of a row; raise `StoreError` where it is not what was recorded, as far as can be told."""
-        return decode(*row[1:6])
+        return read(*row[1:6])
 
     def _wrong(self, after: int) -> Callable[[Sequence[Any]], str]:
         """Return what says of each row after that event, in order, what is wrong with it."""
@@ -188,6 +198,30 @@ class SqlStore(Store):
                 made.append(Made(row[0], event, _in_order(given.get(event.id, ()))))
         return made
 
+    def end(self) -> int:
+        """Return the number of the last event."""
+        return int(self._rows(self._ask.end)[0][0])
+
+    def setups(self) -> list[Setup]:
+        """Return the objectives as they were declared, one time after another."""
+        later = map(self._event, self._rows(self._ask.declared))
+        return [self.began, *(event.setup for event in later if isinstance(event, Declared))]
+
+    def decided(self, since: float = -math.inf, until: float = math.inf) -> Iterator[tuple[int, list[Made]]]:
+        """Yield decisions with their feedback, a page at a time: between pages a reader holds nothing up."""
+        after, end = 0, self.end()
+        while rows := self._rows(self._ask.decided, (after, end, self._page)):
+            after = rows[-1][0]
+            events = ((row[0], self._event(row, decode_briefly)) for row in rows)
+            made = [(place, one) for place, one in events if isinstance(one, DecisionMade) and since <= one.at < until]
+            given: dict[str, list[FeedbackGiven]] = {}
+            for row in self._rows(self._ask.given, (to_json([one.id for _, one in made]), end)) if made else ():
+                part = self._event(row, decode_briefly)
+                if isinstance(part, FeedbackGiven):
+                    given.setdefault(part.decision, []).append(part)
+            yield after, [Made(place, one, _in_order(given.get(one.id, ()))) for place, one in made]
+        yield end, []
+
     def changes_of(self, user: str) -> list[float]:
         """Return when a user's taste was found to have changed."""
         events = map(self._event, self._rows(self._ask.changes_of, self._by(user)))
@@ -196,6 +230,11 @@ class SqlStore(Store):
     def decision(self, decision_id: str) -> DecisionMade | None:
         """Return a decision."""
         return self._one(DecisionMade, self._ask.one, decision_id, DECISION)
+
+    def decisions(self, ids: Sequence[str]) -> dict[str, DecisionMade]:
+        """Return those of these decisions that there are."""
+        found = map(self._event, self._rows(self._ask.some, (to_json(list(ids)),)) if ids else ())
+        return {one.id: one for one in found if isinstance(one, DecisionMade)}
 
     def decision_for(self, key: str) -> DecisionMade | None:
         """Return the decision that was made under a key."""

@@ -10,13 +10,14 @@ import contextlib
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Self
 
 from pamo.errors import DamagedError, InputError, InUseError
 from pamo.store import snapshot as snapshots
 from pamo.store.ages import LOOKED_AT, Ages
-from pamo.store.base import EXPIRES_AFTER, Setup
+from pamo.store.base import EXPIRES_AFTER, Event, Setup
 from pamo.store.fold import Fold
 from pamo.store.rules import Checker
 from pamo.store.setups import plain_setup
@@ -35,7 +36,7 @@ from pamo.store.sqlite_file import (
     traces,
     with_ending,
 )
-from pamo.store.sqlite_reading import ADVICE, FORMAT, SqliteJournal
+from pamo.store.sqlite_reading import ADVICE, AMONG, FORMAT, SqliteJournal
 from pamo.store.writer import Writer
 
 
@@ -157,11 +158,16 @@ def existing(address: str) -> Path:
 
 
 class SqliteReader(SqlReader, SqliteJournal):
-    """The journal of a SQLite file and its sums, as they are when it is opened."""
+    """The journal of a SQLite file and its sums, as they are when it is opened.
+
+    Without sums it is read page by page, up to the last event that there is now, and keeps nobody from shortening the
+    log: events stay as they are, but that users may be erased meanwhile.
+    """
 
     inspects = True
+    _end: int | None = None
 
-    def __init__(self, path: Path, *, alone: bool = True) -> None:
+    def __init__(self, path: Path, *, alone: bool = True, sums: bool = True) -> None:
         self._place(path)
         self._owner = Owner(self._file) if alone else None
         try:
@@ -176,16 +182,20 @@ class SqliteReader(SqlReader, SqliteJournal):
                 self._read.pragma("query_only", True)
                 if alone:
                     lost += self._lost_in_log()
-                self._read.execute("BEGIN")  # everything is read as of now
+                if sums:
+                    self._read.execute("BEGIN")  # everything is read as of now
                 if self._is_empty():
                     raise InputError(f"there is no store at {path}: the file is empty")
                 version = self._version()
                 self._note_facts()
                 if version < FORMAT:  # which has no checksums: it is read as it is
                     self._sealed = False
-                    self._ask = Questions("events", "user", "?")  # type: ignore[misc]
+                    self._ask = Questions("events", "user", "?", AMONG)  # type: ignore[misc]
                 self.setup = self.began = self._first_setup()
-                self._fold = Fold(self.setup)
+            if not sums:
+                self._end, self.setup = self.end(), self.setups()[-1]
+                return
+            self._fold = Fold(self.setup)
             try:
                 with sentences(f"read {path}"):
                     self._fold = self._restore(self._kept())
@@ -199,10 +209,19 @@ class SqliteReader(SqlReader, SqliteJournal):
     def _by(self, name: str) -> tuple[Any, ...]:
         return super()._by(name) if self._sealed else (name,)
 
+    def end(self) -> int:
+        """Return the number of the last event."""
+        return super().end() if self._end is None else self._end
+
+    def examined(self, after: int = 0) -> Iterator[tuple[int, Event | None, str]]:
+        """Yield the journal's events, and what is wrong with each."""
+        found = super().examined(after)
+        return found if self._end is None else takewhile(lambda one: one[0] <= self.end(), found)
+
     @classmethod
-    def of(cls, address: str, *, alone: bool) -> Self:
+    def of(cls, address: str, *, alone: bool, sums: bool = True) -> Self:
         """Open the store in a file that there is."""
-        return cls(existing(address), alone=alone)
+        return cls(existing(address), alone=alone, sums=sums)
 
     @classmethod
     @contextlib.contextmanager

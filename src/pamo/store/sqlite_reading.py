@@ -20,6 +20,7 @@ from pamo.errors import DamagedError, StoreError
 from pamo.store import snapshot as snapshots
 from pamo.store.base import CLOSED, Event, Setup
 from pamo.store.checksums import Chain, hidden, is_whole
+from pamo.store.encoding import decode
 from pamo.store.fold import Fold, RedeclaredError
 from pamo.store.folded import FoldedStore
 from pamo.store.folding import Folding
@@ -28,6 +29,8 @@ from pamo.store.sqlite_file import SNAPSHOT, apsw, lost_tail, sentences, with_en
 
 APPLICATION = 0x50414D4F  # "PAMO": SQLite's files say whose they are
 FORMAT = 2
+
+AMONG = "IN (SELECT value FROM json_each(?))"
 
 FOLDED_AT_A_TIME = 5000
 """Events that a start reads, checks and adds together."""
@@ -41,7 +44,7 @@ ADVICE = (
 class SqliteJournal(FoldedStore, SqlStore):
     """The journal in a SQLite file, read from the connection that may write, or from the other one meanwhile."""
 
-    _ask = Questions("events", "user", "?", more=", link, checksum", hidden=True)
+    _ask = Questions("events", "user", "?", AMONG, more=", link, checksum", hidden=True)
     _fold: Any = None
     _owner: Any
     _read: Any
@@ -155,10 +158,10 @@ class SqliteJournal(FoldedStore, SqlStore):
             logging.getLogger(__name__).warning("%s", *self._torn)
         return [self._lost_log()] if lost else []
 
-    def _event(self, row: Sequence[Any]) -> Event:
+    def _event(self, row: Sequence[Any], read: Callable[..., Event] = decode) -> Event:
         if self._sealed and not is_whole(row):
             raise self._is_damaged(f"event {row[0]} is not what was recorded")
-        return super()._event(row)
+        return super()._event(row, read)
 
     def _wrong(self, after: int) -> Callable[[Sequence[Any]], str]:
         if not self._sealed:

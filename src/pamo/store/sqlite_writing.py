@@ -10,7 +10,7 @@ import contextlib
 import logging
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from pamo.errors import DamagedError, InputError, StoreError
 from pamo.store import snapshot as snapshots
 from pamo.store.base import CLOSED, Declared, Event, Receipt, Setup
 from pamo.store.checksums import Chain, checksum, hidden, link
-from pamo.store.encoding import DECISION, decode, encode, rows_of, to_json
+from pamo.store.encoding import DECISION, decode, encode, from_json, rows_of, to_json
 from pamo.store.fold import Fold
 from pamo.store.ledger import Ledger, named, runs
 from pamo.store.rules import NOT_EMPTY, Checker, Entry
@@ -75,6 +75,7 @@ UPDATE events SET (user, key, body, link, checksum, who, request) = (
     value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7
 ) FROM json_each(?1) WHERE sequence = value ->> 0
 """
+ACTIVITY = "CREATE TABLE IF NOT EXISTS activity (at INTEGER PRIMARY KEY, sums TEXT NOT NULL) STRICT"
 
 Result = TypeVar("Result")
 
@@ -274,6 +275,7 @@ class SqliteWriting(SqliteJournal):
     def _fold_again(self) -> None:
         with sentences(f"read {self.path}"):
             fold = self._restore(None)  # damage is found before anything is thrown away
+            self._count_again()
         snapshots.remove(self._snapshot_path)
         with self.lock:
             self._fold = fold
@@ -281,6 +283,44 @@ class SqliteWriting(SqliteJournal):
     def rebuild(self) -> None:
         """Throw snapshot and sums away, and fold the journal."""
         self._aside_of_others(lambda: self._writer.call(self._fold_again)).result()
+
+    # What went on, by time: a table that is there once something was counted, and a fact that says up to where
+
+    def counted(self) -> int:
+        """Return up to which event what went on is counted."""
+        found = self._rows("SELECT value FROM facts WHERE name = 'counted'")
+        return int(found[0][0]) if found else 0
+
+    def activity(self, since: int) -> dict[int, list[float]]:
+        """Return what went on from a time on."""
+        if not self.counted():
+            return {}
+        rows = self._rows("SELECT at, sums FROM activity WHERE at >= ? ORDER BY at", (since,))
+        return {at: from_json(sums) for at, sums in rows}
+
+    def count(self, after: int, upto: int, rows: Mapping[int, Sequence[float]]) -> bool:
+        """Add what some events come to."""
+
+        def add() -> bool:
+            with self._transaction():
+                if self.counted() != after:
+                    return False
+                self._write.execute(ACTIVITY)
+                for at, row in rows.items():
+                    found = next(self._write.execute("SELECT sums FROM activity WHERE at = ?", (at,)), None)
+                    old = [0.0] * len(row) if found is None else from_json(found[0])
+                    sums = to_json([a + b for a, b in zip(old, row, strict=True)])
+                    self._write.execute("INSERT OR REPLACE INTO activity VALUES (?, ?)", (at, sums))
+                self._write.execute("INSERT OR REPLACE INTO facts VALUES ('counted', ?)", (str(upto),))
+            return True
+
+        return self._step(add)
+
+    def _count_again(self) -> None:
+        """Have all events counted anew."""
+        with self._transaction():
+            self._write.execute("DROP TABLE IF EXISTS activity")
+            self._write.execute("DELETE FROM facts WHERE name = 'counted'")
 
     # The log
 

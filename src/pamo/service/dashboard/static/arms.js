@@ -37,6 +37,17 @@ function leaderboard(card, objectives, overall, signal) {
       el("div", { class: "field" }, el("label", { for: "by" }, "Sorted by"), by),
     ),
   );
+  const hint = el(
+    "p",
+    { class: "notice", hidden: true },
+    "There are no arms yet, and nothing can be decided without. Add them when the service starts, ",
+    el("code", {}, "pamo serve --arms inn-1,inn-2"),
+    ", or at any time by ",
+    el("code", {}, "PUT /v1/arms/inn-1"),
+    " with ",
+    el("code", {}, '{"name": "Anchor Inn"}'),
+    ".",
+  );
   const estimate = (scale, of) => (row) => {
     const found = of(row);
     if (!found) return null;
@@ -53,7 +64,7 @@ function leaderboard(card, objectives, overall, signal) {
   const table = new Table(card, {
     caption: "Arms by objective, with 95 % intervals",
     sort: "mean:",
-    none: "No arm is called that.",
+    none: "No arm to show.",
     fail: trouble,
     columns: [
       { label: "Arm", sort: "name", cell: (row) => armName(row.arm, row.name) },
@@ -72,10 +83,12 @@ function leaderboard(card, objectives, overall, signal) {
       const [kind, ...rest] = sort.split(":");
       const order = descending ? "descending" : "ascending";
       const found = await get("/v1/leaderboard", { sort: kind, objective: rest.join(":"), order, search, offset, limit }, signal);
+      hint.hidden = found.total > 0 || search !== "";
       return { rows: found.arms, total: found.total };
     },
   });
   card.append(
+    hint,
     el("p", { class: "soft small" }, "Each bar runs from the worst (left) to the best (right) of its scale; the mark is the mean, the band holds it with 95 %."),
   );
   by.addEventListener("change", () => {

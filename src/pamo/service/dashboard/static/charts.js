@@ -317,9 +317,10 @@ function runsOf(points) {
 }
 
 /**
- * Bars with intervals, one below the other.
+ * Bars with intervals, one below the other, over an axis.
  *
- * data: {label, bars: [{name, value, low, high, colour}], domain, format}; low and high may be left out.
+ * data: {label, bars: [{name, value, low, high, colour, parts}], parts: [{name, colour}], domain, format}; low and high
+ * may be left out. parts: what the bars are made of, and of each bar how much of each, from 0 on.
  */
 export class BarChart extends Chart {
   constructor(place, options) {
@@ -332,17 +333,21 @@ export class BarChart extends Chart {
   }
 
   render(width) {
-    const { bars, format = number } = this.data;
+    const { bars, parts = [], format = number } = this.data;
     const values = bars.flatMap((bar) => [bar.value, bar.low, bar.high, 0]).filter((value) => Number.isFinite(value));
     const domain = this.data.domain ?? [Math.min(...values), Math.max(...values) || 1];
-    const scale = linear(domain, [1, width - 1]);
-    this.size(bars.length * this.row + 6);
+    const scale = linear(domain, [6, width - 6]); // half a label's room at both ends
+    const bottom = bars.length * this.row;
+    this.size(bottom + 24);
+    const ranged = bars.some((bar) => Number.isFinite(bar.low)) && this.data.interval;
     fill(
       this.legend,
-      ...(bars.some((bar) => Number.isFinite(bar.low)) && this.data.interval
+      ...parts.map((one) => key(svg("rect", { class: `bar c${one.colour}`, x: 4, y: 1, width: 20, height: 12, rx: 2 }), one.name)),
+      ...(ranged
         ? [key([svg("line", { class: "whisker", x1: 2, x2: 26, y1: 7, y2: 7 }), svg("line", { class: "whisker", x1: 2, x2: 2, y1: 3, y2: 11 }), svg("line", { class: "whisker", x1: 26, x2: 26, y1: 3, y2: 11 })], this.data.interval)]
         : []),
     );
+    this.drawing.append(this.axis(width, scale, bottom));
     bars.forEach((bar, place) => {
       const y = place * this.row;
       const middle = y + 31;
@@ -352,14 +357,43 @@ export class BarChart extends Chart {
         svg("title", {}, bar.name),
         svg("text", { class: "bar-name", x: 1, y: y + 17 }, cut(bar.name, (width - 90) * 0.95)),
         svg("text", { class: "bar-value", x: width - 1, y: y + 17, "text-anchor": "end" }, shown),
-        svg("rect", { class: "track", x: 1, y: middle - 6, width: width - 2, height: 12, rx: 3 }),
       );
-      const [from, to] = [scale(Math.min(0, bar.value)), scale(Math.max(0, bar.value))];
-      group.append(svg("rect", { class: `bar c${bar.colour ?? 1}`, x: from, y: middle - 6, width: Math.max(to - from, 1), height: 12, rx: 3 }));
+      const piece = (from, to, colour) => {
+        const ends = [from, to].map((end) => scale(clamp(end, domain)));
+        const left = Math.min(...ends);
+        group.append(svg("rect", { class: `bar c${colour}`, x: left, y: middle - 6, width: Math.max(Math.abs(ends[1] - ends[0]), 1), height: 12, rx: 2 }));
+        return left;
+      };
+      let sum = 0;
+      for (const one of bar.parts ? parts : []) {
+        const value = bar.parts[one.name] ?? 0;
+        if (!value) continue;
+        const left = piece(sum, sum + value, one.colour);
+        if (sum) group.append(svg("line", { class: "seam", x1: left, x2: left, y1: middle - 6, y2: middle + 6 })); // told apart without colours, too
+        sum += value;
+      }
+      if (!bar.parts) piece(0, bar.value, bar.colour ?? 1);
       if (Number.isFinite(bar.low)) group.append(...whisker(scale(clamp(bar.low, domain)), scale(clamp(bar.high, domain)), middle));
       this.drawing.append(group);
     });
     return bars;
+  }
+
+  /** The axis below all bars, and where 0 is: an interval may well go below it. */
+  axis(width, scale, bottom) {
+    const places = ticks(scale.domain, Math.max(2, Math.floor(width / 90)));
+    const text = this.data.format ?? labeller(places);
+    const axis = svg("g", { class: "axes", "aria-hidden": "true" });
+    for (const value of places) {
+      const at = Math.round(scale(value)) + 0.5;
+      const label = text(value);
+      const half = (WIDE * label.length) / 2;
+      axis.append(
+        svg("line", { class: value ? "grid" : "axis", x1: at, x2: at, y1: 0, y2: bottom + 4 }),
+        svg("text", { class: "tick", x: Math.min(Math.max(at, half), width - half), y: bottom + 18, "text-anchor": "middle" }, label),
+      );
+    }
+    return axis;
   }
 
   nearest(x, y) {
@@ -374,7 +408,8 @@ export class BarChart extends Chart {
     const bar = this.values[place];
     const format = this.data.format ?? number;
     const range = Number.isFinite(bar.low) ? `, probably between ${format(bar.low)} and ${format(bar.high)}` : "";
-    return `${bar.name}: ${format(bar.value)}${range}`;
+    const made = bar.parts ? `, of it ${this.data.parts.map((one) => `${one.name} ${format(bar.parts[one.name] ?? 0)}`).join(", ")}` : "";
+    return `${bar.name}: ${format(bar.value)}${range}${made}`;
   }
 
   table() {

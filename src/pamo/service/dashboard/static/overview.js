@@ -9,8 +9,10 @@ import { fixed, digitsOf, number, percent, raw, time } from "./format.js";
 const RANGES = [
   { name: "10 min", words: "10 minutes", resolution: "second", limit: 600, group: 10, seconds: 1 },
   { name: "3 h", words: "3 hours", resolution: "minute", limit: 180, group: 2, seconds: 60 },
-  { name: "24 h", words: "24 hours", resolution: "minute", limit: 1440, group: 15, seconds: 60 },
+  // From here on it is counted from the journal: over restarts, and all workers.
+  { name: "24 h", words: "24 hours", resolution: "quarter-hour", limit: 96, group: 1, seconds: 900 },
   { name: "30 d", words: "30 days", resolution: "hour", limit: 720, group: 6, seconds: 3600 },
+  { name: "1 y", words: "year", resolution: "day", limit: 365, group: 1, seconds: 86400 },
 ];
 const SHOWN = 30;
 
@@ -19,7 +21,7 @@ export function grouped(buckets, width) {
   const found = new Map();
   for (const one of buckets) {
     const at = Math.floor(one.at / width) * width;
-    if (!found.has(at)) found.set(at, { at, decisions: 0, explored: 0, feedbacks: 0, scored: 0, got: 0, greedy: 0, random: 0 });
+    if (!found.has(at)) found.set(at, nothing(at));
     const sum = found.get(at);
     for (const key of ["decisions", "explored", "feedbacks", "scored"]) sum[key] += one[key];
     if (one.scored) for (const key of ["got", "greedy", "random"]) sum[key] += one[key] * one.scored;
@@ -84,7 +86,7 @@ start(async (place, signal) => {
     const width = range.seconds * range.group;
     const groups = grouped(activity.buckets, width);
     const sum = total(groups);
-    fill(headline, ...saying(sum, shown, range.words));
+    fill(headline, ...(counts.arms ? saying(sum, shown, range.words) : ["There are no arms yet: ", el("a", { href: "/arms" }, "add some"), ", and people can be given them."]));
     const from = Math.max(activity.now - range.seconds * range.limit, Math.min(activity.since, activity.now - 60));
     const x = { time: true, domain: [from, activity.now], read: (at) => time(at, { withSeconds: width < 60 }), name: "Time" };
     // The last bucket is shown once it is half full: before, it is mostly chance.
@@ -107,11 +109,11 @@ start(async (place, signal) => {
         line("random", "random, expected", "dotted", 3),
       ],
     });
-    const rate = (key, name, style, colour, of) => ({
+    const rate = (key, name, style, colour, of, groups = withGaps(begun, width)) => ({
       name,
       style,
       colour,
-      points: withGaps(begun, width).map((one) => ({ x: Math.max(one.at + width / 2, from), y: of(one[key], one) })),
+      points: groups.map((one) => ({ x: Math.max(one.at + width / 2, from), y: of(one[key], one) })),
     });
     exploring.update({
       x,
@@ -119,13 +121,14 @@ start(async (place, signal) => {
       series: [rate("explored", "chosen to learn more", "solid", 4, (value, one) => (one.decisions ? value / one.decisions : null))],
     });
     const seconds = (one) => Math.max(1, Math.min(width, activity.now - one.at, one.at + width - activity.since));
-    const most = Math.max(...begun.map((one) => Math.max(one.decisions, one.feedbacks) / seconds(one)), 0.1);
+    const idle = withZeros(begun, width, activity.now);
+    const most = Math.max(...begun.map((one) => Math.max(one.decisions, one.feedbacks) / seconds(one)), 0.001);
     pace.update({
       x,
       y: { label: "", domain: [0, most * 1.1] },
       series: [
-        rate("decisions", "decisions", "solid", 1, (value, one) => value / seconds(one)),
-        rate("feedbacks", "feedback", "dashed", 2, (value, one) => value / seconds(one)),
+        rate("decisions", "decisions", "solid", 1, (value, one) => value / seconds(one), idle),
+        rate("feedbacks", "feedback", "dashed", 2, (value, one) => value / seconds(one), idle),
       ],
     });
     tiles.decisions.value.textContent = number(activity.decisions_per_second);
@@ -173,16 +176,28 @@ function saying(sum, shown, span) {
   ];
 }
 
-/** Where nothing happened for longer than one step the line is broken, and not drawn through. */
+const nothing = (at) => ({ at, decisions: 0, explored: 0, feedbacks: 0, scored: 0, got: 0, greedy: 0, random: 0 });
+
+/** Where nothing happened for longer than a few steps the line is broken, and not drawn through. */
 function withGaps(groups, width) {
   const found = [];
   for (const one of groups) {
     const last = found[found.length - 1];
-    if (last && one.at - last.at > 3 * width) {
-      found.push({ at: last.at + width, decisions: 0, explored: 0, feedbacks: 0, scored: 0, got: 0, greedy: 0, random: 0 });
-    }
+    if (last && one.at - last.at > 3 * width) found.push(nothing(last.at + width));
     found.push(one);
   }
+  return found;
+}
+
+/** Where nothing happened there were none a second: what counts things is drawn at 0 there, up to now. */
+export function withZeros(groups, width, now) {
+  const found = [];
+  const last = Math.floor((now - width / 2) / width) * width;
+  for (const one of groups) {
+    while (found.length && found[found.length - 1].at + width < one.at) found.push(nothing(found[found.length - 1].at + width));
+    found.push(one);
+  }
+  while (found.length && found[found.length - 1].at + width <= last) found.push(nothing(found[found.length - 1].at + width));
   return found;
 }
 

@@ -40,6 +40,21 @@ export function overallOf(measures, taste, scores, scale, noise) {
   return Math.min(Math.max(points, scale.low), scale.high);
 }
 
+/**
+ * What speaks most for a restaurant: in what it is worth more to somebody than others are, and was good at this visit
+ * too; null where there is no such measure. values: what it is worth by measure. scores: of the visit.
+ */
+export function strength(measures, restaurants, restaurant, values, scores) {
+  let [best, most] = [null, 0];
+  for (const one of restaurant ? measures : []) {
+    const usual = restaurants.reduce((sum, other) => sum + goodness(one, other.means[one.name]), 0) / restaurants.length;
+    const own = goodness(one, restaurant.means[one.name]);
+    const more = (values[one.name] ?? 0) * (1 - usual / Math.max(own, 1e-9));
+    if (more > most && goodness(one, scores[one.name]) >= Math.max(usual, 0.5)) [best, most] = [one.name, more];
+  }
+  return best;
+}
+
 const OPPOSITE = [0.45, 0.25, 0.15, 0.1, 0.05];
 
 /** The opposite taste: what counts least comes first. */

@@ -7,7 +7,7 @@ import { el, fill, fresh, name } from "./dom.js";
 import { Card, Weights } from "./try-form.js";
 import { Person } from "./try-person.js";
 import { favourite, shares, verdict } from "./try-words.js";
-import { isOpposite, measuresOf, offer, opposite, overallOf, visit } from "./try-world.js";
+import { isOpposite, measuresOf, offer, opposite, overallOf, strength, visit } from "./try-world.js";
 
 const ENOUGH = 10; // ratings, after which it is said in words
 const GUEST_FROM = 3; // ratings, where the guest's taste is the opposite of a guess
@@ -149,10 +149,11 @@ class Try {
     if (turn !== this.turn) return;
     turn.decision = decision;
     const restaurant = this.places.get(decision.arm);
-    this.card.show(restaurant, visit(this.measures, restaurant), {
+    turn.scores = visit(this.measures, restaurant);
+    this.card.show(restaurant, turn.scores, {
       place: restaurant.number,
       asks: this.mode === "afterwards",
-      why: (into) => this.guarded(async () => this.explain(into, await get(path`/v1/decisions/${decision.id}`))),
+      why: (into) => this.guarded(async () => this.explain(into, await get(path`/v1/decisions/${decision.id}`), turn.scores)),
     });
     this.card.node.hidden = false;
     if (!this.saidButton.hidden) this.saidFold.open = false; // from now on there is something else to look at
@@ -164,13 +165,13 @@ class Try {
   }
 
   /** Says why a restaurant was offered. */
-  explain(into, { explanation }) {
+  explain(into, { explanation }, scores) {
     const { chosen, explored, without_exploration: instead } = explanation;
     if (explored && instead && this.places.has(instead.arm)) {
       fill(into, "To find out more about you. Going by what it knows, ", name(this.places.get(instead.arm).name), " would suit you better.");
       return;
     }
-    const [[best] = []] = Object.entries(chosen?.values ?? {}).sort(([, one], [, other]) => other - one);
+    const best = strength(this.measures, this.world.restaurants, this.places.get(chosen?.arm), chosen?.values ?? {}, scores);
     fill(into, "Of those that you have not had lately, it is thought to suit you best", best ? `, above all for its ${this.titles[best]}.` : ".");
   }
 

@@ -27,7 +27,7 @@ start(async (place, signal) => {
   fill(place, el("div", { class: "grid" }, controls, result));
   const chart = new BarChart(result, {
     title: "The best arms for these weights",
-    note: "by what is known; nothing is decided or recorded",
+    note: "and what each objective adds, by what is known; nothing is decided or recorded",
     empty: "No arm has had feedback in every objective yet.",
   });
   const rows = el("tbody", {});
@@ -73,7 +73,8 @@ start(async (place, signal) => {
       format: (value) => fixed(value, 3),
       interval: "holds the value with 95 %",
       domain: [0, Math.max(1e-9, ...arms.map((one) => one.value.high))],
-      bars: arms.slice(0, 8).map((one, place) => ({ name: `${place + 1}. ${one.name}`, value: one.value.mean, low: one.value.low, high: one.value.high, colour: 1 })),
+      parts: objectives.map((one, place) => ({ name: one.name, colour: (place % 8) + 1 })),
+      bars: arms.slice(0, 8).map((one, place) => ({ name: `${place + 1}. ${one.name}`, value: one.value.mean, low: one.value.low, high: one.value.high, parts: one.values })),
     });
     fill(
       rows,
