@@ -57,7 +57,7 @@ def test_rewards_of_any_size(size: float) -> None:
     """‖r‖² leaves a float's range where r is still well within it."""
     environment = Fixed.of(
         means=np.array([[0.9, 0.1, 0.2], [0.1, 0.9, 0.6], [0.5, 0.5, 0.1]]) * size,
-        preferences=[[2.0, 0.5, 1.0]],
+        preferences=[[2.0, 0.5, 0.1]],
         reward_variance=0.0,
         preference_variance=0.01,
     )

@@ -155,6 +155,17 @@ def test_an_answer_that_is_not_taken(server: Server) -> None:
         assert time.monotonic() < until
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.05, 0.2])
+def test_somebody_leaves_while_many_answers_are_due(server: Server, pause: float) -> None:
+    """What is still being answered is not written to a connection that is gone: the log would be full of it."""
+    with server.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 60)
+        time.sleep(pause)
+    assert b"200" in server.talk(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+    assert "Traceback" not in server.log
+
+
 def test_requests_without_end_in_one_go(server: Server) -> None:
     answer = server.talk(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n" * 2000)
     assert answer.count(b"HTTP/1.1 200") <= 2 * MOST_AHEAD

@@ -8,7 +8,6 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 from pamo import environments, policies
@@ -88,7 +87,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-@cache
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="pamo",

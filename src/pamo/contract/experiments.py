@@ -58,7 +58,7 @@ def group_of(user: str, experiment: str, control: float) -> str:
     """Return a user's group: the same in all processes, for as long as the experiment's name and share are.
 
     >>> [group_of(user, "autumn", 0.5) for user in ("ann", "bob", "cid")]
-    ['treated', 'control', 'treated']
+    ['control', 'control', 'treated']
     """
     digest = hashlib.blake2b(f"{experiment}\0{user}".encode(), digest_size=8).digest()
     return CONTROL if int.from_bytes(digest, "big") < control * 2.0**64 else TREATED

@@ -109,6 +109,7 @@ class Protocol(HttpToolsProtocol):
     _in_message = True  # the same, to the end of its body and trailers
     _said = 0  # bytes of the headers, or of all that comes after them
     _body = 0  # of these, bytes of the body
+    _at_work: Any = None  # the request that is being answered: others may wait behind it
     _unsent = 0  # bytes of an answer that the other side did not take yet
 
     @property
@@ -123,9 +124,17 @@ class Protocol(HttpToolsProtocol):
             self._hang_up(b"503 Service Unavailable\r\nretry-after: 10")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Count it no longer."""
+        """Count it no longer, and have nothing more written to it."""
         self.doors.leave(self)
+        self.pipeline.clear()
+        if self._at_work is not None:  # of which uvicorn tells only the one that was asked for last
+            self._at_work.disconnected = True
+            self._at_work.message_event.set()
         super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._at_work = cycle
+        super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
         """Read what has come, as long as there is an end to it."""

@@ -240,8 +240,9 @@ def _compiled(
     read, rows, told_stated, told, sites, here, priors = of_users
     root, lines, curve, user, own_sites, moments = of_room
     relearn = None if spread is None else learn_anew
+    options = {} if _SIMULATED else {"max_registers": REGISTERS[spread is not None]}
 
-    @cuda.jit(max_registers=REGISTERS[spread is not None])  # type: ignore[untyped-decorator]
+    @cuda.jit(**options)  # type: ignore[untyped-decorator]
     def play_trial(arguments: Any) -> None:
         seed, first_trial, count, share, hyperparameters, numbers, marks, records, progress, stop, given = arguments
         k = cuda.grid(1)
