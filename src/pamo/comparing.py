@@ -9,6 +9,7 @@ of them, such as the mean of their scores, and not each score.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import NamedTuple
 
 ALPHA = 0.05
@@ -128,18 +129,10 @@ def still_needed(first: Sums, second: Sums, share: float, smallest: float = SMAL
     >>> still_needed(Sums(400, 240, 160), Sums(400, 200, 120), share=0.5), still_needed(Sums(), Sums(), share=0.05)
     (122, 4853)
     """
-    wanted, low, high = enough(smallest), 0, 1
-    counts = first.number, second.number
+    wanted, counts = enough(smallest), (first.number, second.number)
 
     def reached(more: int) -> bool:
         n, m = counts[0] + (1.0 - share) * more, counts[1] + share * more
         return n * m >= wanted * (n + m) > 0.0 and min(n, m) >= FEWEST
 
-    if reached(0):
-        return 0
-    while not reached(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        half = (low + high) // 2
-        low, high = (low, half) if reached(half) else (half, high)
-    return high
+    return bisect_left(range(1 << 60), True, key=reached)

@@ -30,6 +30,7 @@ from numba.np.arrayobj import populate_array
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _intrinsic: Any = intrinsic  # whose functions take no typing context where they are called
+_Files: Any = IndexDataCacheFile
 
 LANES = 8
 """Arms, or the simulator's users, that are worked on abreast."""
@@ -143,11 +144,11 @@ def _cached(compiled: Any) -> Any:
     cache_file: Any = getattr(cache, "_cache_file", None)
     if type(cache_file) is IndexDataCacheFile and hasattr(cache_file, "_source_stamp"):
         stamp = (cache_file._source_stamp, kernel_stamp())
-        cache._cache_file = _Entries(cache._cache_path, cache._impl.filename_base, stamp)  # type: ignore[no-untyped-call]
+        cache._cache_file = _Entries(cache._cache_path, cache._impl.filename_base, stamp)
     return compiled
 
 
-class _Entries(IndexDataCacheFile):
+class _Entries(_Files):  # type: ignore[misc]  # of Numba, untyped
     """What is cached of a function, where processes of several versions may write and read at the same time.
 
     Numba numbers the files, and names one in the index before it is written. A reader may then find yesterday's code
@@ -159,9 +160,9 @@ class _Entries(IndexDataCacheFile):
     def save(self, key: Any, data: Any) -> None:
         digest = hashlib.sha256(repr((self._source_stamp, key)).encode()).hexdigest()
         name = self._data_name_pattern.replace("{number:d}", digest[:16])
-        self._save_data(name, data)  # type: ignore[no-untyped-call]
+        self._save_data(name, data)
         entries = self._load_index()
-        self._save_index({**entries, key: name})  # type: ignore[no-untyped-call]
+        self._save_index({**entries, key: name})
         if not entries:  # the first of its version: what is left of earlier ones is of no more use
             for path in Path(self._cache_path).glob(glob.escape(self._data_name_pattern.split("{")[0]) + "*.nbc"):
                 if path.name != name:
@@ -169,13 +170,13 @@ class _Entries(IndexDataCacheFile):
 
     def load(self, key: Any) -> Any:
         try:
-            return super().load(key)  # type: ignore[no-untyped-call]
+            return super().load(key)
         except (AttributeError, ImportError):  # it names what another version, or a program of another name, had
             return None
 
     def _load_index(self) -> dict[Any, str]:
         try:
-            return dict(super()._load_index())  # type: ignore[no-untyped-call]
+            return dict(super()._load_index())
         except (AttributeError, ImportError):
             return {}
 

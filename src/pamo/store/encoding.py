@@ -57,13 +57,16 @@ class Row(NamedTuple):
 # Bodies: the fields that are in no column, in the order of the events'.
 
 
-class _Decision(msgspec.Struct, omit_defaults=True):
+class _Decided(msgspec.Struct):
     arms: tuple[str, ...]
     propensity: float
     policy: str
     at: float
     offer: tuple[str, ...] | None = None
     k: int = 1
+
+
+class _Decision(_Decided, omit_defaults=True):
     preference: Mapping[str, float] | None = None
     explanation: dict[str, Any] | None = None
     given: Mapping[str, Mapping[str, float]] | None = None
@@ -94,15 +97,6 @@ class _Changed(msgspec.Struct, omit_defaults=True):
 class _Known(msgspec.Struct):
     at: float
     features: Mapping[str, FeatureValue | None]
-
-
-class _Decided(msgspec.Struct):
-    arms: tuple[str, ...]
-    propensity: float
-    policy: str
-    at: float
-    offer: tuple[str, ...] | None = None
-    k: int = 1
 
 
 class _Given(msgspec.Struct):
