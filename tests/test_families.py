@@ -23,24 +23,20 @@ def test_each_does_what_its_paper_says(claim, tables: Tables) -> None:  # type: 
     assert claim.judge(tables).verdict == Verdict.CONFIRMED
 
 
-@pytest.mark.parametrize(
-    ("claim", "policy", "stands_in"),
-    [
-        ("lexicographic", "lex", "s-ucb"),
-        ("changing-users", "sw-ucb:window=100", "ucb-per-user"),
-        ("changing-fronts", "d-pareto-ucb:discount=0.98", "pareto-ucb"),
-    ],
-)
-def test_another_policy_under_its_name_turns_the_verdict(
-    claim: str, policy: str, stands_in: str, tables: Tables
-) -> None:
+TURNS = {
+    "lexicographic": ("lex", "s-ucb"),
+    "gini": ("mo-ogde", "s-ucb"),
+    "knowledge-gradient": ("pareto-kg", "pareto-ucb"),
+    "changing-users": ("sw-ucb:window=100", "ucb-per-user"),
+    "changing-fronts": ("d-pareto-ucb:discount=0.98", "pareto-ucb"),
+}
+"""A policy of each claim, and another that stands in for it under its name."""
+
+
+@pytest.mark.parametrize("claim", TURNS)
+def test_another_policy_under_its_name_turns_the_verdict(claim: str, tables: Tables) -> None:
+    policy, stands_in = TURNS[claim]
     rows = [row for row in tables["shares"].rows() if row["policy"] != policy]
     rows += [row | {"policy": policy} for row in rows if row["policy"] == stands_in]
     (judged,) = (one for one in STUDY.claims if one.id == claim)
-    assert judged.judge({"shares": Table.from_rows(rows)}).verdict == Verdict.NOT
-
-
-def test_a_single_arm_is_no_fair_mix(tables: Tables) -> None:
-    rows = [row | {"share": float(row["arm"] == 2)} for row in tables["shares"].rows()]
-    (judged,) = (one for one in STUDY.claims if one.id == "gini")
-    assert judged.judge({"shares": Table.from_rows(rows)}).verdict == Verdict.NOT
+    assert judged.judge({"shares": Table.from_rows(rows)}).verdict != Verdict.CONFIRMED

@@ -9,6 +9,7 @@ import pytest
 
 from pamo import environments, simulate
 from pamo.estimators import lemma2_radius
+from pamo.experiments.paper import bounds_runs
 from pamo.experiments.paper.bounds import STUDY, TOLERANCE
 from pamo.experiments.paper.bounds_figures import rounded
 from pamo.experiments.paper.bounds_runs import (
@@ -28,8 +29,11 @@ from pamo.experiments.paper.theorems import gaps_of, hidden_settings, prescribed
 from pamo.experiments.runner import settings_of
 from pamo.experiments.study import Verdict, worst_of
 from pamo.experiments.tables import Table, Tables
+from pamo.policies import PrucbHp, PrucbKp, PrucbUp
 
 CLAIMS = {claim.id: claim for claim in STUDY.claims}
+EXCEEDED = {"theorem-2": STATED, "corollary": KNOWN}
+SAYING = {"theorem-1-says-more": [PRESCRIBED], "theorem-2-says-more": [STATED, KNOWN]}
 RATES = {"theorem-1-rates": PRESCRIBED, "theorem-2-rates": STATED, "corollary-rates": KNOWN}
 
 
@@ -157,7 +161,7 @@ def test_a_bound_that_is_exceeded_too_often_refutes_theorem_1(tables: Tables) ->
     assert verdict("theorem-1", tables) == Verdict.PARTLY
 
 
-@pytest.mark.parametrize(("claim", "policy"), [("theorem-2", STATED), ("corollary", KNOWN)])
+@pytest.mark.parametrize(("claim", "policy"), EXCEEDED.items())
 def test_a_bound_that_is_exceeded_in_the_mean_is_refuted(tables: Tables, claim: str, policy: str) -> None:
     rows, curves = tables["trials"], tables["curves"]
     first = (rows["policy"] == policy) & (rows["trial"] == 0)
@@ -166,6 +170,18 @@ def test_a_bound_that_is_exceeded_in_the_mean_is_refuted(tables: Tables, claim: 
     last = (curves["policy"] == policy) & (curves["round"] == curves["round"].max())
     curves.columns["mean"] = np.where(last, 2 * curves["mean bound"], curves["mean"])
     assert verdict(claim, tables) == Verdict.NOT
+
+
+def test_policies_that_stop_looking_turn_the_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an α that no t reaches there is no bonus, and the first arm of an offer is the only one ever pulled."""
+    stuck = {"PrucbUp": PrucbUp(alpha=1e9), "PrucbKp": PrucbKp(alpha=1e9)}
+    for name, policy in stuck.items():
+        monkeypatch.setattr(bounds_runs, name, lambda policy=policy: policy)
+    monkeypatch.setattr(bounds_runs, "prescribed", lambda settings: PrucbHp(reward_bonus=0.0, beta=0.0))
+    settings = settings_of(STUDY, quick=True, trials=None) | {"far": {"rounds": 300_000, "trials": 5}}
+    tables = STUDY.measure(settings, 1, lambda share: None)
+    turned = {claim: verdict(claim, tables) for claim in (*EXCEEDED, *RATES)}
+    assert not {claim for claim, found in turned.items() if found == Verdict.CONFIRMED}
 
 
 @pytest.mark.parametrize("claim", RATES)
@@ -181,9 +197,7 @@ def test_exponents_above_the_bounds_do_not_confirm_a_rate(tables: Tables, claim:
     assert verdict(claim, tables) == Verdict.NOT
 
 
-@pytest.mark.parametrize(
-    ("claim", "policies"), [("theorem-1-says-more", [PRESCRIBED]), ("theorem-2-says-more", [STATED, KNOWN])]
-)
+@pytest.mark.parametrize(("claim", "policies"), SAYING.items())
 def test_a_bound_says_more_only_if_it_is_below_the_trivial_one(tables: Tables, claim: str, policies: list[str]) -> None:
     rows = tables["trials"]
     here = np.isin(rows["policy"], policies)

@@ -13,6 +13,7 @@ from pamo import environments, policies, simulate
 from pamo.environments import Environment
 from pamo.errors import InputError
 from pamo.estimators import confidence_set
+from pamo.experiments.paper import statements
 from pamo.experiments.paper.confidence import STUDY
 from pamo.experiments.paper.coverage import Seen, watch
 from pamo.experiments.paper.statements import BOUND, EXPERIMENTS, LEMMA, SMALL, THEORY
@@ -196,6 +197,26 @@ def test_what_holds_after_the_first_tenth_alone_confirms_partly(tables: Tables, 
     statement, settings, _ = JUDGED[claim]
     doctor(tables, statement, settings, 0.1, 0.11, late=0.99)
     assert CLAIMS[claim].judge(tables).verdict == Verdict.PARTLY
+
+
+@pytest.mark.parametrize(
+    ("claim", "place", "policy", "expected"),
+    [
+        ("lemma-2", "prescribed", {"ridge": 1e4}, Verdict.NOT),  # ĉ stays near 0, and V says that it is sure of it
+        ("lemma-3", "prescribed", {"reward_bonus": 0.0, "beta": 0.0}, Verdict.NOT),
+        ("experiments-radius", "PrucbHp", {"ridge": 1e-6}, Verdict.CONFIRMED),  # preferences do not vary here
+        ("experiments-upper-bound", "PrucbHp", {"alpha": 1e-6}, Verdict.CONFIRMED),
+    ],
+)
+def test_another_algorithm_turns_the_verdict(
+    claim: str, place: str, policy: dict[str, float], expected: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, place, lambda *settings: policies.create("prucb-hp", **policy))
+    settings = settings_of(STUDY, quick=True, trials=100) | {"rounds": 60}
+    settings["environments"] = {
+        name: dict(given) | {"preference_variance": 0.0} for name, given in settings["environments"].items()
+    }
+    assert CLAIMS[claim].judge(STUDY.measure(settings, 1, lambda share: None)).verdict == expected
 
 
 def test_the_worst_environment_counts(tables: Tables) -> None:

@@ -55,13 +55,14 @@ def shape_of(environment: Environment, rounds: npt.ArrayLike, failure: float) ->
     return np.asarray(prucb_hp_bound(rounds, settings=settings, reward_variance=0.25, warm_up=0).total)
 
 
-def exponent(sizes: Sequence[float], regret: Floats) -> float:
-    """Return p of regret ∝ size^p, by least squares on logarithms.
+def exponent(sizes: Sequence[float], regret: Floats) -> Any:
+    """Return p of regret ∝ size^p, by least squares on logarithms; regret: (…, sizes), a p for each row.
 
-    >>> round(exponent([1, 2, 4], np.array([3.0, 6.0, 12.0])), 3)
+    >>> round(float(exponent([1, 2, 4], np.array([3.0, 6.0, 12.0]))), 3)
     1.0
     """
-    return float(np.polyfit(np.log(sizes), np.log(np.maximum(regret, 1e-12)), 1)[0])
+    apart = np.log(sizes) - np.log(sizes).mean()
+    return np.log(np.maximum(regret, 1e-12)) @ apart / (apart @ apart)
 
 
 def gains(regret: Floats) -> Floats:
@@ -76,9 +77,8 @@ def with_interval(sizes: Sequence[float], regret: Floats, seed: int) -> tuple[fl
     """Return the exponent of the mean over trials, (trials, sizes), and its 95 % interval by resampling trials."""
     rng = np.random.default_rng([seed, *regret.shape])
     chosen = rng.integers(0, len(regret), (_RESAMPLES, len(regret)))
-    powers = [exponent(sizes, regret[rows].mean(axis=0)) for rows in chosen]
-    low, high = np.quantile(powers, [0.025, 0.975])
-    return exponent(sizes, regret.mean(axis=0)), float(low), float(high)
+    low, high = np.quantile(exponent(sizes, regret[chosen].mean(axis=1)), [0.025, 0.975])
+    return float(exponent(sizes, regret.mean(axis=0))), float(low), float(high)
 
 
 def exponent_row(
@@ -97,7 +97,7 @@ def exponent_row(
     """
     power, low, high = with_interval(sizes, regret, seed)
     row = {"axis": axis, "policy": policy, "instances": instances, "trials": len(regret)}
-    stated = np.nan if bound is None else exponent(sizes, bound)
+    stated = np.nan if bound is None else float(exponent(sizes, bound))
     return row | {"exponent": power, "low": low, "high": high, "bound": stated, "monotone": monotone}
 
 

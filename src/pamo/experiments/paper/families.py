@@ -26,7 +26,7 @@ INSTANCES: dict[str, Any] = {
         "preference": [1.0, 0.2],
         "policies": ["lex", "prucb-kp", "s-ucb"],
     },
-    FAIR: {"means": [[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]], "preference": [1.0, 1.0], "policies": ["mo-ogde", "s-ucb"]},
+    FAIR: {"means": [[1.0, 0.0], [0.0, 0.8], [0.35, 0.35]], "preference": [1.0, 1.0], "policies": ["mo-ogde", "s-ucb"]},
     FRONT: {
         "means": [[0.9, 0.2], [0.2, 0.9], [0.1, 0.1]],
         "preference": [1.0, 1.0],
@@ -111,13 +111,15 @@ def gini(points: Floats) -> Floats:
 
 def _judge_gini(tables: Tables) -> Finding:
     means = np.array(INSTANCES[FAIR]["means"])
-    found, best = gini(shares_of(tables, FAIR, "mo-ogde") @ means), float(gini(means).max())
-    ideal = float(gini(means[:2].mean(axis=0)))
+    found, sums = (gini(shares_of(tables, FAIR, policy) @ means) for policy in INSTANCES[FAIR]["policies"])
+    best = float(gini(means).max())
+    mixes = np.linspace(0.0, 1.0, 1001)
+    ideal = float(gini(np.outer(mixes, means[0]) + np.outer(1.0 - mixes, means[1])).max())
     verdict = Verdict.CONFIRMED if found.min() > 0.9 * ideal else Verdict.PARTLY if found.min() > best else Verdict.NOT
     return Finding(
         verdict,
         f"The index of what was given is {found.min():.3f} to {found.max():.3f}; the best mix has {ideal:.2f}, the "
-        f"best single arm {best:.2f}.",
+        f"best single arm {best:.2f}, what S-UCB gives {sums.mean():.2f}.",
         {"lowest": float(found.min()), "best mix": ideal, "best arm": best},
     )
 
