@@ -24,6 +24,7 @@ from pamo.experiments.runner import digest, finished, run_studies, settings_of
 from pamo.experiments.study import Study, Verdict
 from pamo.experiments.tables import Table, Tables
 from pamo.policies import create
+from pamo.simulation.stepping import Player
 from tests import test_families, test_study_bounds, test_study_confidence
 
 
@@ -49,7 +50,9 @@ def test_all_studies_are_there() -> None:
         "horizon",
         "stated",
         "lower-bound",
+        "conflict",
         "confidence",
+        "events",
         "bounds",
         "ablation",
     ]
@@ -211,7 +214,7 @@ def test_a_bound_on_known_preferences_is_judged_where_it_says_something(quick: P
 def test_who_does_not_use_the_rounds_preference_is_told_from_who_does(
     claim: str, stands_in: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Deaf(known.Player):
+    class Deaf(Player):
         def choose(self, user: int, offer: Any, preference: Any = None) -> int:
             return super().choose(user, offer)
 
@@ -281,6 +284,23 @@ SABOTAGES: list[tuple[str, str, Broken, Verdict, Broken, Verdict]] = [
         dict.fromkeys(("prucb-hp", "prucb-up", "prucb-kp"), "s-ucb"),
         Verdict.NOT,
         {},
+        Verdict.CONFIRMED,
+    ),
+    (
+        "conflict",
+        "any-instance",
+        dict.fromkeys(("s-ucb", "s-moss", "pareto-ucb", "pareto-ts"), "prucb-kp"),
+        Verdict.NOT,
+        {},
+        Verdict.CONFIRMED,
+    ),
+    ("conflict", "looking-is-enough", {"prucb-kp": "s-ucb"}, Verdict.NOT, {}, Verdict.CONFIRMED),
+    (
+        "conflict",
+        "a-front-of-two",
+        {},
+        Verdict.NOT,
+        dict.fromkeys(("s-ucb", "s-moss", "pareto-ts"), "pareto-ucb"),
         Verdict.CONFIRMED,
     ),
 ]
@@ -367,6 +387,10 @@ def _theory(factor: float) -> Callable[[Tables], Tables]:
     return changed
 
 
+def _strayed(ratio: float) -> Callable[[Tables], Tables]:
+    return lambda tables: _with(tables, "trials", worst=lambda old: np.full(len(old["worst"]), ratio))
+
+
 Change = Callable[[Tables], Tables]
 TURNS: dict[tuple[str, str], tuple[Change, Change]] = {
     ("lr-toy", "dominated-arm-tells-more"): (_exchanged, lambda tables: tables),
@@ -375,6 +399,9 @@ TURNS: dict[tuple[str, str], tuple[Change, Change]] = {
     ("wls-vs-lr", "wls-beats-lr-with-its-ridge"): (_errors(0.1), _errors(-0.1)),
     ("residual", "lemma-1"): (_constants(1.1), _constants(1.0)),
     ("residual", "without-weights"): (_constants(1.1), _constants(1.0)),
+    ("events", "event-a"): (_strayed(1.1), _strayed(1.0)),
+    ("events", "event-b"): (_strayed(1.1), _strayed(1.0)),
+    ("events", "events-with-the-experiments-alpha"): (_strayed(1.1), _strayed(1.0)),
     ("ablation", "theory-radius"): (_theory(1.2), _theory(1.0)),
 }
 """What results would not confirm a claim, and what would, where the claim is about numbers and not about a policy."""
@@ -425,9 +452,31 @@ def test_the_page_says_what_becomes_of_the_headline(quick: Path) -> None:
     assert titles == ["What holds", "What does not hold", "What cannot be told"]
     assert page.index("<h3>What holds") < page.index("<h3>What does not hold") < page.index("<h3>What cannot be told")
     assert page.index("<h3>What cannot be told") < page.index("<figure")
+    assert page.index("<h3>What holds") < page.index("Every study of the paper, run again")
+    summary_text = (quick / "summary.md").read_text(encoding="utf-8")
+    assert f"Of {sum(len(study.claims) for study in STUDIES.values())} claims: " in page
+    assert summary_text.index("## What holds") < summary_text.index("## What does not hold") < summary_text.index("![")
     assert "ucb-per-user has" in page
     assert "greedy has" in page
     assert page.count("Would have refuted it:") == sum(len(study.claims) for study in STUDIES.values())
+
+
+def test_the_ten_trials_are_described_with_their_own_numbers() -> None:
+    (drawing,) = (one for one in STUDIES["hidden"].drawings if one.id == "hidden-ten-trials")
+    cell, several = STUDIES["hidden"].settings["cells"][3]["cell"], STUDIES["hidden"].settings["cells"][3]["policies"]
+    curves, finals = [], []
+    for policy in several:
+        for count in (10, 30):
+            here = {"cell": cell, "policy": policy, "trials": count, "round": [1, 2]}
+            curves.append(Table(here | {"mean": 7.0 * count, "low": 1.0, "high": 9.0}))
+        finals.append(
+            Table({"cell": cell, "policy": policy, "trial": np.arange(30), "regret": [70.0] * 10 + [99.0] * 20})
+        )
+    tables = {"curves": Table.stack(curves), "finals": Table.stack(finals)}
+    assert "prucb-hp 70" in drawing.describe(tables)
+    twin = drawing.twin(tables)
+    assert set(twin["final regret"].tolist()) == {70.0}
+    assert set(twin["trials"].tolist()) == {10}
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])

@@ -19,6 +19,8 @@ WIDTH = 9.0
 """Inches: what fits a page, and a screen at 100 dpi."""
 
 INK = "#222222"
+_FOOT = 0.17
+"""Inches at the foot, for a note on what is shown."""
 _IN_A_LINE = 6
 """Names of policies in a line of a legend."""
 
@@ -27,14 +29,19 @@ def panels(count: int, *, columns: int = 3, height: float = 2.7, legend: float =
     """Return a figure with so many panels and room for a legend above them (`legend` inches of it)."""
     columns = min(columns, count)
     rows = -(-count // columns)
-    figure = require_matplotlib().Figure(figsize=(WIDTH, rows * height + legend), dpi=100, layout="constrained")
-    top = 1.0 - legend / (rows * height + legend)
-    figure.get_layout_engine().set(rect=(0, 0, 1, top), w_pad=0.08, h_pad=0.08)
+    tall = rows * height + legend + _FOOT
+    figure = require_matplotlib().Figure(figsize=(WIDTH, tall), dpi=100, layout="constrained")
+    figure.get_layout_engine().set(rect=(0, _FOOT / tall, 1, rows * height / tall), w_pad=0.08, h_pad=0.08)
     axes = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
     for each in axes:
         tidy(each)
         each.tick_params(labelsize=8, color=INK)
     return figure, axes
+
+
+def note(figure: Any, text: str) -> None:
+    """Say at the foot what is shown: of how many trials, and which band."""
+    figure.text(0.995, 0.01, text, ha="right", va="bottom", fontsize=8, color=INK)
 
 
 def label(axes: Axes, title: str = "", x: str = "", y: str = "", *, size: float = 8.5) -> None:
@@ -49,7 +56,7 @@ def label(axes: Axes, title: str = "", x: str = "", y: str = "", *, size: float 
 
 def log_rounds(axes: Axes, last: float, *, first: int = 1) -> None:
     """Give rounds a logarithmic axis with a tick at each power of ten."""
-    decades = [tick for tick in (1, 10, 100, 1000, 10_000) if first <= tick <= last]
+    decades = [tick for tick in (1, 10, 100, 1000, 10_000, 100_000) if first <= tick <= last]
     axes.set_xscale("log")
     axes.set_xticks(decades, [f"{tick:,}" for tick in decades])
     axes.minorticks_off()
@@ -107,25 +114,20 @@ def draw_curves(
             draw_rows(
                 each, rows, "round", style, linewidth=1.4, marker=MARKERS.get(policy), markersize=4, markevery=spaced
             )
-            seen = rows["mean"][rows["round"] >= 0.02 * rows["round"][-1]]
+            seen = rows["mean"][(rows["round"] >= (0.0 if log else 0.02 * rows["round"][-1])) & (rows["mean"] > 0.0)]
             least, most = min(least, float(seen[0])), max(most, float(seen[-1]))
         each.set_yscale("log")
-        each.set_ylim(max(0.5 * least, 1e-3 * most), 1.6 * most)
+        each.set_ylim(max(0.5 * least, (1e-5 if log else 1e-3) * most), 1.6 * most)
         if log:
-            each.set_xscale("log")
+            log_rounds(each, rows["round"][-1])
         else:
             each.set_xlim(left=0)
         label(each, cell, "round t", "regret, all users" if place % columns == 0 else "", size=8)
     count = max(tables["curves"]["trials"]) if trials is None else trials
-    figure.text(0.995, 0.995, f"mean of {count} trials, 95 % band", ha="right", va="top", fontsize=8, color=INK)
+    note(figure, f"mean of {count} trials, 95 % band")
     marks = [MARKERS.get(policy, "") for policy in policies]
     legend_above(figure, list(map(printed, policies)), list(styles.values()), columns=_IN_A_LINE, markers=marks)
     return figure
-
-
-def draw_curve(axes: Axes, tables: Tables, cell: str, policy: str, style: Style, *, trials: int | None = None) -> None:
-    """Draw one policy's mean curve and band."""
-    draw_rows(axes, curve(tables, cell, policy, trials), "round", style, linewidth=1.5)
 
 
 def draw_rows(axes: Axes, rows: Table, x: str, style: Style, **look: Any) -> None:

@@ -24,17 +24,27 @@ PAPER_TRIALS = 10
 def run_grid(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
     """Simulate every cell, {"cell": name, "environment": settings, "policies": […]}, on the same trials.
 
-    settings: `cells`, `rounds` and `trials`. Returns `curves` (cell, policy, trials, round, mean, low, high: for all
-    trials and for the first ten) and `finals` (cell, policy, trial, regret, half: the regret at the end and half-way).
+    settings: `cells`, `rounds` and `trials`, and `pairs` of policies where their difference is of interest. Returns
+    `curves` (cell, policy, trials, round, mean, low, high: for all trials and for the first ten), `finals` (cell,
+    policy, trial, regret, half: the regret at the end and half-way), and with pairs `paired`: curves of the first
+    one's regret less the other's, trial by trial.
     """
     curves: list[Table] = []
     finals: list[Table] = []
+    differences: list[Table] = []
     cells, rounds, trials = settings["cells"], settings["rounds"], settings["trials"]
+    evenly, early = np.linspace(rounds / 100, rounds, 100), np.geomspace(1, rounds, 40)
+    noted = np.unique(np.maximum(np.append(evenly, early), 1).astype(np.int64)).tolist()
     works = [len(cell["policies"]) * int(cell["environment"].get("users", 1)) for cell in cells]
     for cell, work in zip(cells, works, strict=True):
         environment = environments.from_settings(dict(cell["environment"]))
-        result = simulate(cell["policies"], environment, rounds=rounds, trials=trials, seed=seed)
-        for policy, outcome in zip(cell["policies"], result.values(), strict=True):
+        result = simulate(cell["policies"], environment, rounds=rounds, trials=trials, seed=seed, checkpoints=noted)
+        by_name = dict(zip(cell["policies"], result.values(), strict=True))
+        for one, other in settings.get("pairs", ()):
+            mean, low, high = band_of(by_name[one].regret - by_name[other].regret)
+            here = {"cell": cell["cell"], "policy": one, "other": other, "round": noted}
+            differences.append(Table(here | {"mean": mean, "low": low, "high": high}))
+        for policy, outcome in by_name.items():
             regret, marks = outcome.regret, outcome.rounds
             here = {"cell": cell["cell"], "policy": policy}
             for count in sorted({min(PAPER_TRIALS, trials), trials}):
@@ -43,7 +53,8 @@ def run_grid(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tabl
             half = regret[:, int(np.searchsorted(marks, rounds / 2))]
             finals.append(Table(here | {"trial": np.arange(trials), "regret": regret[:, -1], "half": half}))
         progress(work / sum(works))
-    return {"curves": Table.stack(curves), "finals": Table.stack(finals)}
+    tables = {"curves": Table.stack(curves), "finals": Table.stack(finals)}
+    return tables | ({"paired": Table.stack(differences)} if differences else {})
 
 
 def prepare_grid(settings: Mapping[str, Any]) -> Iterator[Job]:

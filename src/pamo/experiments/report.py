@@ -86,13 +86,14 @@ def verdict_table(records: Sequence[Record]) -> str:
 
 def markdown(records: Sequence[Record]) -> str:
     """Return the summary as Markdown."""
-    lines = [f"# The paper, reproduced\n\n*{_PAPER}* (AAAI 2026), by pamo {__version__}.\n\n{_INTRODUCTION}\n"]
-    lines.append("| study | claim | verdict | what we saw |\n|---|---|---|---|")
-    for record in records:
-        for claim in record["claims"]:
+    lines = [f"# The paper, reproduced\n\n*{_PAPER}* (AAAI 2026), by pamo {__version__}. {_counts(records)}"]
+    for title, verdict, found in _grouped(records):
+        lines.append(f"\n## {title} ({len(found)})\n\n| claim | study | {verdict}: what we saw |\n|---|---|---|")
+        for record, claim in found:
             mark = " *(ours)*" if claim["ours"] else ""
-            cells = (record["name"], claim["claim"] + mark, claim["verdict"], claim["seen"])
+            cells = (claim["claim"] + mark, f"`{record['name']}`", claim["seen"])
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    lines.append(f"\n{_INTRODUCTION}")
     for record in records:
         lines.append(f"\n## {record['title']} (`{record['name']}`)\n\n{record['about']}\n")
         lines.append(f"Source: {record['source']}. Seed {record['seed']}, {record['seconds']:.1f} s.\n")
@@ -117,8 +118,9 @@ def html(records: Sequence[Record], output: Path) -> str:
         f"<title>The paper, reproduced by pamo</title><style>{_STYLE}</style></head><body>",
         "<header><h1>The paper, reproduced</h1>",
         f"<p><cite>{escape(_PAPER)}</cite> (AAAI 2026), by pamo {__version__}, seed {seeds}, "
-        f"{seconds:,.0f} seconds of computing.</p><p>{escape(_INTRODUCTION)}</p>{_size(records)}</header><main>",
+        f"{seconds:,.0f} seconds of computing. {_counts(records)}</p>{_size(records)}</header><main>",
         _verdicts(records),
+        f"<p>{escape(_INTRODUCTION)}</p>",
         *(_study(record, output) for record in records),
         "</main></body></html>",
     ]
@@ -149,20 +151,36 @@ def _size(records: Sequence[Record]) -> str:
     )
 
 
-def _verdicts(records: Sequence[Record]) -> str:
-    """Return all verdicts, what holds first, then what does not, then what cannot be told; the paper's own first."""
-    parts = []
+def _grouped(records: Sequence[Record]) -> list[tuple[str, str, list[tuple[Record, Record]]]]:
+    """Return (title, verdict, claims with their studies), what holds first, then what does not, then what cannot be
+    told; in each the paper's own claims first. What no claim is in is left out.
+    """
+    groups = []
     for verdict, title in _GROUPS.items():
         found = [(record, claim) for record in records for claim in record["claims"] if claim["verdict"] == verdict]
-        found.sort(key=lambda pair: bool(pair[1]["ours"]))
+        if found:
+            groups.append((title, verdict, sorted(found, key=lambda pair: bool(pair[1]["ours"]))))
+    return groups
+
+
+def _counts(records: Sequence[Record]) -> str:
+    """Say in a sentence how many claims there are, and what became of them."""
+    groups = _grouped(records)
+    parts = [f"{len(found)} {verdict}" for _, verdict, found in groups]
+    return f"Of {sum(len(found) for *_, found in groups)} claims: {', '.join(parts)}."
+
+
+def _verdicts(records: Sequence[Record]) -> str:
+    """Return all verdicts, group by group."""
+    parts = []
+    for title, verdict, found in _grouped(records):
         rows = "".join(
             f"<li class='{_CLASSES[verdict]}'>{_SIGNS[verdict]} {escape(claim['claim'])}{_mark(claim)} "
             f"<a href='#{record['name']}'>{record['name']}</a><details><summary>What we saw</summary>"
             f"<p>{escape(claim['seen'])}</p></details></li>"
             for record, claim in found
         )
-        if rows:
-            parts.append(f"<h3>{title} ({len(found)})</h3><ul class='verdicts'>{rows}</ul>")
+        parts.append(f"<h3>{title} ({len(found)})</h3><ul class='verdicts'>{rows}</ul>")
     return f"<section id='verdicts'><h2>What became of the claims</h2>{''.join(parts)}</section>"
 
 

@@ -6,6 +6,8 @@ from pamo.experiments.paper import (
     ablation,
     bounds,
     confidence,
+    conflict,
+    events,
     families,
     hidden,
     horizon,
@@ -29,7 +31,9 @@ STUDIES: dict[str, Study] = {
         horizon,
         stated,
         lower_bound,
+        conflict,
         confidence,
+        events,
         bounds,
         ablation,
     )

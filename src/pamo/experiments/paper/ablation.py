@@ -7,7 +7,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from pamo.experiments.figures import label, legend_above, panels
+from pamo.experiments.figures import label, legend_above, note, panels
 from pamo.experiments.grid import final, mean_final, paired, prepare_grid, run_grid
 from pamo.experiments.paper.regret import cell, cells_of, final_row
 from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict, judge_share
@@ -134,6 +134,10 @@ def _named(parts: Parts) -> str:
 _ROWS = [parts for parts in CROSS if not parts[0]][::-1]
 
 
+def _size(tables: Tables) -> str:
+    return f"mean of {len(set(tables['finals']['trial'].tolist()))} trials"
+
+
 def _draw_parts(tables: Tables) -> Any:
     names = cells_of(tables)
     figure, axes = panels(len(names), columns=2, height=3.4, legend=0.35)
@@ -152,6 +156,7 @@ def _draw_parts(tables: Tables) -> Any:
         label(each, name, "final regret, mean and 95 % interval")
     names = ["as the paper has it: no first pulls", "each arm pulled once first"]
     legend_above(figure, names, [(BLUE, "None"), (VERMILION, "None")], markers=("o", "s"))
+    note(figure, _size(tables))
     return figure
 
 
@@ -173,6 +178,7 @@ def _draw_sweeps(tables: Tables) -> Any:
         label(each, x=f"{symbol} (dashed: as in the experiments)", size=8)
     label(axes[0], y="regret over PRUCB-HP's")
     legend_above(figure, names, [(colour, "-") for colour in _COLOURS[: len(names)]])
+    note(figure, _size(tables))
     return figure
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pamo.experiments.figures import draw_rows, label, legend_above, log_rounds, panels, write_at
+from pamo.experiments.figures import draw_rows, label, legend_above, log_rounds, note, panels, write_at
 from pamo.experiments.paper.bounds_runs import (
     ALL,
     CLEAR,
@@ -24,12 +24,20 @@ from pamo.experiments.paper.bounds_runs import (
 from pamo.experiments.paper.regret import interval_text
 from pamo.experiments.study import Drawing
 from pamo.experiments.tables import Table, Tables
-from pamo.simulation.plot import BLACK, DASHED, DOTTED, GREY, MIXED, STYLES, Style, draw_line, ink, spread
+from pamo.simulation.plot import BLACK, DASHED, DOTTED, GREY, MIXED, STYLES, Style, draw_line, ink, printed, spread
 
 _STYLES: dict[str, Style] = {name: STYLES[name] for name in (HIDDEN, STATED, KNOWN)}
 _STYLES[PRESCRIBED] = (STYLES[HIDDEN][0], MIXED)
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _AXES = {"T": "rounds T", "K": "arms K", "D": "objectives D", "N": "users N"}
+
+
+_INSTANCES = "N=2, K=10, D=3"
+
+
+def _name(policy: str) -> str:
+    """Return a policy's name as it is printed, without the settings that it is run with."""
+    return printed(policy.partition(",")[0])
 
 
 def rounded(value: float) -> str:
@@ -85,10 +93,11 @@ def _draw_regret(tables: Tables) -> Any:
             paper, 0.03, f"T = {paper:,} ", transform=each.get_xaxis_transform(), fontsize=8, color=GREY, ha="right"
         )
         each.set_yscale("log")
-        each.set_ylim(0.8, 3e6)
-        log_rounds(each, rows["round"][-1], first=10)
-        label(each, f"{THEOREMS[policy]}: {policy.split(',')[0]}", "rounds T", "regret, all users")
-    axes[0].text(11, 5e5, f"the bound is the trivial one\nup to M = {rounded(warm_up_of(tables))}", fontsize=8)
+        each.set_ylim(0.1, 3e6)
+        log_rounds(each, rows["round"][-1])
+        label(each, f"{THEOREMS[policy]}: {_name(policy)}", "rounds T", "regret, all users")
+    note(figure, f"{_INSTANCES}; mean of {len(trials)} trials, 95 % band")
+    axes[0].text(1.2, 5e5, f"the bound is the trivial one\nup to M = {rounded(warm_up_of(tables))}", fontsize=8)
     names = ["mean regret", "bound: median and 80 % of instances", "trivial bound", "Theorem 1 if M were 0 (no bound)"]
     lines = ["-", DASHED, DOTTED, MIXED]
     legend_above(figure, names, [(GREY if line == DOTTED else BLACK, line) for line in lines])
@@ -148,7 +157,8 @@ def _draw_horizon(tables: Tables) -> Any:
     axes.set_ylim(1e-7, 5)
     axes.minorticks_off()
     label(axes, x="rounds T", y="regret a decision")
-    names = [f"{theorem}, {policy.split(',')[0]}" for policy, theorem in THEOREMS.items()]
+    note(figure, f"{_INSTANCES}; {len(hidden)} trials")
+    names = [f"{theorem}, {_name(policy)}" for policy, theorem in THEOREMS.items()]
     legend_above(figure, names, [_STYLES[policy] for policy in THEOREMS])
     return figure
 
@@ -200,7 +210,9 @@ def _draw_scaling(tables: Tables) -> Any:
         each.minorticks_off()
         _label_ends(each, sizes[-1] * (sizes[-1] / sizes[0]) ** 0.03, ends)
         label(each, f"{words}: fitted exponents beside the lines", words, "regret, all users")
-    legend_above(figure, POLICIES, [_STYLES[policy] for policy in POLICIES])
+    names = [_name(policy) + "".join(policy.partition(",")[1:]) for policy in POLICIES]
+    legend_above(figure, names, [_STYLES[policy] for policy in POLICIES])
+    note(figure, f"{_INSTANCES} where they are not varied; mean of the trials, 95 % band")
     return figure
 
 

@@ -194,7 +194,7 @@ def run_long(settings: Mapping[str, Any], seed: int, progress: Progress) -> tupl
     environment = environments.from_settings(dict(settings["environment"]))
     rounds, trials = settings["rounds"], settings["trials"]
     doublings = doublings_of(rounds)
-    marks = np.unique([*np.geomspace(10, rounds, 45).astype(np.int64), *doublings, settings["paper_rounds"]])
+    marks = np.unique([*np.geomspace(1, rounds, 50).astype(np.int64), *doublings, settings["paper_rounds"]])
     outcomes: dict[str, PolicyResult] = {}
     for name, policy in zip(POLICIES, policies_for(environment, settings["failure"]), strict=True):
         result = simulate([policy], environment, rounds=rounds, trials=trials, seed=seed, checkpoints=marks.tolist())

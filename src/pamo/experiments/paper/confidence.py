@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pamo.experiments.figures import INK, label, legend_above, log_rounds, panels
+from pamo.experiments.figures import INK, label, legend_above, log_rounds, note, panels
 from pamo.experiments.paper.regret import interval_text
 from pamo.experiments.paper.statements import (
     BOUND,
@@ -100,6 +100,10 @@ def _judge_experiments(tables: Tables, *, statement: str, what: str) -> Finding:
     )
 
 
+def _size(tables: Tables) -> str:
+    return f"PRUCB-HP, N=2, K=10, D=3; {len(set(tables['trials']['trial'].tolist())):,} trials"
+
+
 def _draw_radius(tables: Tables) -> Any:
     rows = tables["rounds"].where(settings=THEORY)
     names = rows.distinct("environment")
@@ -119,6 +123,7 @@ def _draw_radius(tables: Tables) -> Any:
     distance = "distance: median, up to 99 % of trials"
     names = ["Lemma 2's radius β", "the same with R = ½", "the experiments' β", distance]
     legend_above(figure, names, [*_LINES.values(), (BLUE, "-")])
+    note(figure, _size(tables))
     return figure
 
 
@@ -168,6 +173,7 @@ def _draw_shares(tables: Tables) -> Any:
         log_rounds(each, max(tables["rounds"]["round"]))
         label(each, title, "round t", "trials in which it holds from t to the end, %")
     legend_above(figure, [f"{THEORY}, any noise", *(f"{EXPERIMENTS}, {name}" for name in names)], styles, columns=3)
+    note(figure, _size(tables))
     return figure
 
 

@@ -151,7 +151,7 @@ def _judge_changed(tables: Tables, *, objective: str) -> Finding:
 
 def _draw(tables: Tables) -> Any:
     rows = [(policy, shares_of(tables, CHANGED, policy)[:, 0]) for policy in (*PAIRS, *dict.fromkeys(PAIRS.values()))]
-    figure, (axes,) = panels(1, columns=1, height=3.2, legend=0.1)
+    figure, (axes,) = panels(1, columns=1, height=3.2, legend=0.05)
     intervals = [(found.mean, *np.nan_to_num([found.low, found.high])) for found in (summarize(r) for _, r in rows)]
     colours = [BLUE if policy in PAIRS else GREY for policy, _ in rows]
     draw_bars(axes, [printed(policy) for policy, _ in rows], intervals, colours=colours, form="{:.2f}")

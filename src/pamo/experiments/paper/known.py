@@ -10,7 +10,7 @@ import numpy as np
 from pamo import environments
 from pamo.arrays import Floats
 from pamo.environments import Environment
-from pamo.experiments.figures import draw_rows, label, legend_above, panels
+from pamo.experiments.figures import draw_rows, label, legend_above, note, panels
 from pamo.experiments.grid import beats, exponent, mean_final
 from pamo.experiments.paper.regret import cell, cells_of, describe_finals, twin_of_finals
 from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict, judge_share
@@ -116,6 +116,7 @@ def _draw(tables: Tables) -> Any:
             draw_rows(each, tables["curves"].where(cell=name, policy=told), "round", style)
         label(each, name, "round t", "regret against c_t, all users")
     legend_above(figure, [f"told {told}" for told in _STYLES], list(_STYLES.values()))
+    note(figure, f"PRUCB-KP; mean of {len(set(tables['finals']['trial'].tolist()))} trials, 95 % band")
     return figure
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pamo.environments import conflict
-from pamo.experiments.figures import draw_bars, draw_curves, label, panels
+from pamo.experiments.figures import draw_bars, draw_curves, label, note, panels
 from pamo.experiments.grid import exponent, prepare_grid, run_grid, slopes
 from pamo.experiments.paper.regret import PREFERENCE_FREE, cells_of, interval_text, regret_drawing
 from pamo.experiments.study import Claim, Drawing, Finding, Study, judge_share
@@ -19,7 +19,7 @@ from pamo.theory import preference_free_slope
 AWARE = ("prucb-hp", "prucb-up", "prucb-kp")
 POLICIES = (*AWARE, *PREFERENCE_FREE, "oful", "ucb", "moss", "ucb-per-user", "greedy")
 """The paper's, its competitors, and the two that it leaves out."""
-_EXACT, _NOISY = "fixed rewards and preferences", "with the experiments' noise"
+_EXACT, _NOISY = "N=2, K=2, D=2, fixed rewards and preferences", "N=2, K=2, D=2, with the experiments' noise"
 
 _NOISE = {_EXACT: {}, _NOISY: {"reward_variance": 0.01, "preference_variance": 0.5}}
 CELLS = [
@@ -70,7 +70,7 @@ def _judge_aware(tables: Tables) -> Finding:
 
 def _draw_slopes(tables: Tables) -> Any:
     names = cells_of(tables)
-    figure, axes = panels(len(names), columns=2, height=3.6, legend=0.1)
+    figure, axes = panels(len(names), columns=2, height=3.6, legend=0.05)
     for each, name in zip(axes, names, strict=True):
         rows = sorted(tables["growth"].where(cell=name).rows(), key=lambda row: -float(row["slope"]))
         policies = [row["policy"] for row in rows]
@@ -88,6 +88,7 @@ def _draw_slopes(tables: Tables) -> Any:
             f"{name}\n(dashed: Proposition 1's instance allows no less)",
             "regret a round, both users, over the second half",
         )
+    note(figure, f"mean of {len(set(tables['finals']['trial'].tolist()))} trials, 95 % interval")
     return figure
 
 

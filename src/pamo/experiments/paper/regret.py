@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pamo.experiments.figures import draw_curves
-from pamo.experiments.grid import PAPER_TRIALS, beats, curve, final
+from pamo.experiments.grid import beats, curve, final
 from pamo.experiments.study import Drawing, Finding, judge_share
 from pamo.experiments.tables import Table, Tables
 from pamo.simulation import summarize
@@ -58,20 +58,18 @@ def regret_drawing(
     usual: dict[str, Any] = {
         "draw": lambda tables: draw_curves(tables, chosen(tables), policies, trials=count(tables)),
         "describe": lambda tables: describe_finals(tables, chosen(tables), policies, count(tables)),
-        "twin": lambda tables: twin_of_finals(tables, chosen(tables), policies),
+        "twin": lambda tables: twin_of_finals(tables, chosen(tables), policies, count(tables)),
     }
     return Drawing(id, title, **(usual | parts))
 
 
-def twin_of_finals(tables: Tables, cells: Sequence[str], policies: Sequence[str]) -> Table:
-    """Return final regrets for the reader: mean and 95 % interval of all trials, and the mean of the first ten."""
+def twin_of_finals(tables: Tables, cells: Sequence[str], policies: Sequence[str], trials: int | None = None) -> Table:
+    """Return final regrets for the reader: mean and 95 % interval of the trials shown, by default all of them."""
     rows = []
     for name in cells:
         for policy in policies:
-            values = final(tables, name, policy)
-            first = round(float(values[:PAPER_TRIALS].mean()), 1)
-            row = {"setting": name, "policy": policy} | final_row(values)
-            rows.append(row | {"trials": len(values), "mean of first ten": first})
+            values = final(tables, name, policy)[:trials]
+            rows.append({"setting": name, "policy": policy} | final_row(values) | {"trials": len(values)})
     return Table.from_rows(rows)
 
 
