@@ -19,7 +19,7 @@ from pamo.environments import PROTOCOLS, Environment
 from pamo.environments.protocols import assign
 from pamo.estimators import common_to, preferences
 from pamo.policies import Feedback, Keeping, Policy, Shape, kept_for
-from pamo.policies.base import pick
+from pamo.policies.base import pick, scratch_for
 from pamo.priors import arms_prior_of, sites_of
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, Stream, stream_for
@@ -144,7 +144,8 @@ def play(
         for pull in now:
             arm_sums.observe(pull.arm, pull.reward, pull.overall)
             if policy.remember is not None:
-                about = Keeping(hyperparameters, policy_stream, np.empty((1, 1)), kept, t, pull.user, np.arange(0))
+                scratch = np.empty(scratch_for(size, objectives))
+                about = Keeping(hyperparameters, policy_stream, scratch, kept, t, pull.user, np.arange(0))
                 type(policy).remember(pull.arm, np.array([*pull.reward, pull.overall]), about, dims)
         history.extend(now)
         if fitted_after(t + 1) == t:

@@ -61,6 +61,14 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "exp3": {"mix": st.sampled_from([0.1, 1.0])},
     "pareto-kg": {"noise": st.sampled_from([0.1, 1.0])},
     "mo-ogde": {"step": st.sampled_from([0.1, 2.0])},
+    "pareto-ts-cov": {"prior_pulls": st.sampled_from([0.5, 5.0]), "together": st.booleans()},
+    "pareto-linucb": {"ridge": st.sampled_from([0.1, 2.0]), "width": st.sampled_from([0.0, 0.5])},
+    "its": {
+        "noise": st.sampled_from([0.0, 0.3]),
+        "preference_noise": st.sampled_from([0.1, 1.0]),
+        "ridge": st.sampled_from([0.5, 2.0]),
+        "always": st.booleans(),
+    },
     "lex": {"near": st.sampled_from([0.0, 0.2, 0.5]), "scale": st.sampled_from([0.01, 0.5])},
 }
 

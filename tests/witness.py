@@ -396,6 +396,64 @@ def mo_ogde(q: Question) -> Verdict:
     return Verdict(None, np.zeros_like(chosen) if near else chosen, np.ones_like(chosen) if near else chosen)
 
 
+def pareto_ts_cov(q: Question) -> Verdict:
+    """Kone, Jourdan & Kaufmann (2024), with the covariance of all arms' rewards around their means."""
+    first = unpulled_first(q)
+    if first is not None:
+        return first
+    kappa, seen = q.settings["prior_pulls"], sorted({pull.arm for pull in q.earlier})
+    apart = [pull.reward - reward_mean(q, pull.arm) for pull in q.earlier]
+    scatter = np.array(apart).T @ np.array(apart)
+    if not q.settings["together"]:
+        scatter = np.diag(np.diag(scatter))
+    sigma = (scatter + kappa * np.eye(q.objectives) / 4) / (len(q.earlier) - len(seen) + kappa)
+    factor, points = np.linalg.cholesky(sigma), []
+    for arm in q.offer:
+        noise = np.array([normal(q.stream) for _ in range(q.objectives)])
+        points.append(reward_mean(q, arm) + factor @ noise / math.sqrt(len(pulls_of(q, arm))))
+    return front(points)
+
+
+def pareto_linucb(q: Question) -> Verdict:
+    """Lu, Wang, Hu & Zhang (2019): a ridge of an arm's rewards on the contexts, which are the users' preferences."""
+    context, points = q.truth[q.user], []
+    for arm in q.offer:
+        pulls = pulls_of(q, arm)
+        contexts = np.array([q.truth[pull.user] for pull in pulls]).reshape(-1, q.objectives)
+        rewards = np.array([pull.reward for pull in pulls]).reshape(-1, q.objectives)
+        gram_of = contexts.T @ contexts + q.settings["ridge"] * np.eye(q.objectives)
+        width = q.settings["width"] * math.sqrt(context @ np.linalg.solve(gram_of, context))
+        points.append(np.linalg.solve(gram_of, contexts.T @ rewards).T @ context + width)
+    return front(points)
+
+
+def its(q: Question) -> Verdict:
+    """Roijers, Zintgraf & Nowé (2017): of the user's pulls those count that the user was asked about."""
+    first = unpulled_first(q)
+    q.memory["asked", q.user, q.t] = True
+    if first is not None:
+        return first
+    own = [pull for pull in q.earlier if pull.user == q.user]
+    asked = [pull for place, pull in enumerate(own) if q.memory["asked", q.user, place + 1]]
+    prior, v = np.full(q.objectives, 1 / q.objectives), q.settings["ridge"] * np.eye(q.objectives)
+    b = v @ prior
+    for pull in asked:
+        length = float(pull.reward @ pull.reward)
+        if length > 1e-300:
+            v = v + np.outer(pull.reward, pull.reward) / length
+            b = b + pull.reward * pull.overall / length
+    factor, draws = np.linalg.cholesky(np.linalg.inv(v)), []
+    for _ in range(2):
+        z = np.array([normal(q.stream) for _ in range(q.objectives)])
+        c = np.linalg.solve(v, b) + q.settings["preference_noise"] * factor @ z
+        spread = q.settings["noise"] * float(np.linalg.norm(c))
+        draws.append(
+            [c @ reward_mean(q, arm) + spread * normal(q.stream) / math.sqrt(len(pulls_of(q, arm))) for arm in q.offer]
+        )
+    q.memory["asked", q.user, q.t] = q.settings["always"] or int(np.argmax(draws[0])) != int(np.argmax(draws[1]))
+    return highest(q, draws[1])
+
+
 WITNESSES: dict[str, Callable[[Question], Verdict]] = {
     "prucb-hp": prucb_hp,
     "prucb-up": prucb_up,
@@ -417,4 +475,7 @@ WITNESSES: dict[str, Callable[[Question], Verdict]] = {
     "pareto-kg": pareto_kg,
     "mo-ogde": mo_ogde,
     "lex": lex,
+    "pareto-ts-cov": pareto_ts_cov,
+    "pareto-linucb": pareto_linucb,
+    "its": its,
 }

@@ -15,10 +15,13 @@ from pamo.policies.base import (
     value_of,
 )
 from pamo.policies.changing import DParetoUcb, DUcb, Exp3, SwParetoUcb, SwUcb
+from pamo.policies.contextual import ParetoLinUcb
+from pamo.policies.covariance import ParetoTsCov
 from pamo.policies.deciding import propensities, scores
 from pamo.policies.fronts import ParetoTs, ParetoUcb
 from pamo.policies.gini import MoOgde
 from pamo.policies.indices import Moss, SMoss, SUcb, Ucb, UcbPerUser
+from pamo.policies.interactive import Its
 from pamo.policies.knowledge import ParetoKg
 from pamo.policies.lexicographic import LexUcb
 from pamo.policies.linear import Greedy, Oful
@@ -59,6 +62,7 @@ __all__ = [
     "Exp3",
     "Feedback",
     "Greedy",
+    "Its",
     "Keeping",
     "Keeps",
     "Kept",
@@ -68,7 +72,9 @@ __all__ = [
     "Moss",
     "Oful",
     "ParetoKg",
+    "ParetoLinUcb",
     "ParetoTs",
+    "ParetoTsCov",
     "ParetoUcb",
     "Policy",
     "Prts",

@@ -9,9 +9,12 @@ from pamo.errors import InputError, unknown_name
 from pamo.from_file import class_in, parts_of
 from pamo.policies.base import Policy, with_hyperparameters
 from pamo.policies.changing import DParetoUcb, DUcb, Exp3, SwParetoUcb, SwUcb
+from pamo.policies.contextual import ParetoLinUcb
+from pamo.policies.covariance import ParetoTsCov
 from pamo.policies.fronts import ParetoTs, ParetoUcb
 from pamo.policies.gini import MoOgde
 from pamo.policies.indices import Moss, SMoss, SUcb, Ucb, UcbPerUser
+from pamo.policies.interactive import Its
 from pamo.policies.knowledge import ParetoKg
 from pamo.policies.lexicographic import LexUcb
 from pamo.policies.linear import Greedy, Oful
@@ -52,7 +55,10 @@ FAMILIES: dict[str, tuple[type[Policy], ...]] = {
         ParetoKg,
         MoOgde,
         LexUcb,
+        ParetoTsCov,
     ),
+    "contextual": (ParetoLinUcb,),
+    "interactive": (Its,),
 }
 """What there is, by what it is there for: a new policy is one row."""
 REGISTRY: dict[str, type[Policy]] = {cls.id: cls for family in FAMILIES.values() for cls in family}

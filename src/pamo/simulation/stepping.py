@@ -78,7 +78,7 @@ class Player:
         self._spread = spread_for(policy, objectives)
         shape = Shape(users, arms, objectives, rounds)
         self._numbers = np.array(policy.hyperparameters(shape), dtype=np.float64)
-        self._kept = kept_for(policy.keeps(shape), shape)
+        self.kept = kept_for(policy.keeps(shape), shape)
         self._stream = stream_for(seed, trial, POLICY)
         height = scatter_at(objectives) if self._spread is None else tile_height(objectives)
         owners = users if policy.per_user else 1
@@ -116,7 +116,7 @@ class Player:
         scratch = np.empty(scratch_for(len(arms), self._objectives))
         run: Run | Keeping = Run(self._numbers, self._stream, scratch)
         if self.policy.remember is not None:
-            run = Keeping(self._numbers, self._stream, scratch, self._kept, self.round, user, arms)
+            run = Keeping(self._numbers, self._stream, scratch, self.kept, self.round, user, arms)
         chunk, lane = divmod(user, LANES)
         read = np.ascontiguousarray(self._users.read[chunk, :, lane])
         if preference is not None:
@@ -162,7 +162,7 @@ class Player:
             step_arm(self._arms[owner], arm, self._sums[owner, arm], values, self._common[0], self._spread, dims)
             if self.policy.remember is not None:
                 about = Keeping(
-                    self._numbers, self._stream, self._room, self._kept, self.round, user, np.empty(0, np.int64)
+                    self._numbers, self._stream, self._room, self.kept, self.round, user, np.empty(0, np.int64)
                 )
                 type(self.policy).remember(arm, values, about, dims)
         self._fit()

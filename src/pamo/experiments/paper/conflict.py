@@ -121,7 +121,12 @@ def _draw(tables: Tables) -> Any:
         rows = [tables["growth"].where(cell=name, policy=policy) for name in names]
         values = [float(row["slope"][0] / row["least"][0]) for row in rows]
         places = np.arange(len(names)) + 0.15 * (number - 2)  # so that marks that meet do not
-        look = {"marker": MARKERS[policy], "color": STYLES[policy][0], "markersize": 6, "clip_on": False}
+        look: dict[str, Any] = {
+            "marker": MARKERS[policy],
+            "color": STYLES[policy][0],
+            "markersize": 6,
+            "clip_on": False,
+        }
         axes.plot(places, values, linestyle="", **look)
     axes.axhline(1.0, color=INK, linewidth=1.0)
     axes.set_yscale("symlog", linthresh=0.1)

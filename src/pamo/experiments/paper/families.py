@@ -11,15 +11,18 @@ import numpy as np
 from pamo.arrays import Floats
 from pamo.environments import Environment, Fixed
 from pamo.experiments.figures import draw_bars, label, panels
+from pamo.experiments.paper.correlated import Together
 from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict, judge_share
 from pamo.experiments.tables import Table, Tables
 from pamo.policies import parse
+from pamo.policies.interactive import asked_at
 from pamo.progress import Progress
 from pamo.simulation import simulate, summarize
 from pamo.simulation.plot import BLUE, GREY, printed
 from pamo.simulation.stepping import Player
 
 EQUALS, FAIR, FRONT, CHANGED = "equals in the first objective", "a fair mix", "a front of two", "a new best arm"
+TOGETHER, CONTEXTS, ASKING = "objectives that go together", "the front depends on the context", "questions"
 INSTANCES: dict[str, Any] = {
     EQUALS: {
         "means": [[0.8, 0.1], [0.8, 0.7], [0.3, 1.5]],
@@ -40,8 +43,44 @@ PAIRS = {
     "d-pareto-ucb:discount=0.98": "pareto-ucb",
 }
 """Those that forget, and those that do not."""
+CONTEXTUAL = ("pareto-linucb", "pareto-ucb")
+COVARIANCES = ("pareto-ts-cov", "pareto-ts-cov:together=false", "pareto-ts")
+ASKS = ("its", "its:always=true")
 _LATE, _LAST = 100, 50
 """For so many rounds the new arm is the best, and of so many of them its share is taken."""
+MODELS = np.array([[[0.9, 0.1], [0.8, 0.2]], [[0.1, 0.9], [0.2, 0.8]], [[0.4, 0.4], [0.4, 0.4]]])
+"""(arms, objectives, contexts): the first arm is best in the first context, the second in the other."""
+
+
+def share_in_context(policy: str, rounds: int, seed: int) -> float:
+    """Return how often, in the second half, the arm is pulled that is best in the round's context."""
+    sizes = Environment(users=1, arms=3, block_size=1, objectives=2, protocol="all")
+    player = Player(parse(policy), sizes, rounds=rounds, known=np.full((1, 2), 0.5), seed=seed)
+    generator, right = np.random.default_rng(seed), 0
+    for t in range(rounds):
+        best = int(generator.integers(2))
+        context = np.where(np.arange(2) == best, 0.9, 0.1)
+        arm = player.choose(0, [0, 1, 2], context)
+        reward = MODELS[arm] @ context + generator.normal(0.0, 0.1, 2)
+        player.learn(0, arm, reward, float(reward.mean()))
+        right += t >= rounds // 2 and arm == best
+    return right / (rounds - rounds // 2)
+
+
+def questions(policy: str, rounds: int, seed: int) -> tuple[float, float, float]:
+    """Return the share of rounds with a question, in the first and in the last fifth, and the best arm's share there.
+
+    A user who weighs the first objective three times as much, and two arms of which each is the best in one.
+    """
+    environment = Fixed.of(means=[[0.9, 0.2], [0.2, 0.9], [0.6, 0.6]], preferences=[[1.5, 0.5]])
+    player, episode = Player(parse(policy), environment, rounds=rounds, seed=seed), environment.start(seed=seed)
+    asked, chosen, fifth = [], [], rounds // 5
+    while episode.round <= rounds:
+        pulled = episode.pull(player.choose(episode.user, episode.offer))
+        player.learn(pulled.user, pulled.arm, pulled.reward, pulled.overall)
+        asked.append(float(player.kept.by_user[0, asked_at(2)]))
+        chosen.append(pulled.arm)
+    return sum(asked[:fifth]) / fifth, sum(asked[-fifth:]) / fifth, chosen[-fifth:].count(0) / fifth
 
 
 def share_of_the_new_best(policy: str, rounds: int, seed: int) -> float:
@@ -76,8 +115,27 @@ def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tabl
         found = [share_of_the_new_best(policy, settings["changed_rounds"], one) for one in seeds]
         columns = {"trial": np.arange(len(found)), "share": found}
         shares.append(Table({"instance": CHANGED, "policy": policy, "arm": 1} | columns))
-        progress(0.7 / (len(pairs) + 2))
-    return {"shares": Table.stack(shares)}
+        progress(0.5 / (len(pairs) + 2))
+    seeds = range(seed, seed + settings["changed_trials"])
+    for policy in settings["contextual"]:
+        found = [share_in_context(policy, settings["changed_rounds"] // 2, one) for one in seeds]
+        columns = {"trial": np.arange(len(found)), "share": found}
+        shares.append(Table({"instance": CONTEXTS, "policy": policy, "arm": 0} | columns))
+    together = Together.of(means=[[0.5, 0.5], [0.45, 0.45], [0.4, 0.4]], preferences=[[1.0, 1.0]], reward_variance=0.1)
+    several, rounds, trials = settings["together"], settings["rounds"], 20 * settings["trials"]
+    for policy in several:
+        (outcome,) = simulate([policy], together, rounds=rounds, trials=trials, seed=seed).values()
+        columns = {"trial": np.arange(trials), "share": outcome.pulls[:, 1:].sum(axis=1) / rounds}
+        shares.append(Table({"instance": TOGETHER, "policy": policy, "arm": 0} | columns))
+    asked = []
+    for policy in settings["asking"]:
+        found_by = [questions(policy, settings["changed_rounds"], one) for one in seeds]
+        early, late, best = np.array(found_by).T
+        asked.append(
+            Table({"policy": policy, "trial": np.arange(len(early)), "early": early, "late": late, "best": best})
+        )
+    progress(0.2)
+    return {"shares": Table.stack(shares), "questions": Table.stack(asked)}
 
 
 def shares_of(tables: Tables, instance: str, policy: str) -> Floats:
@@ -149,6 +207,41 @@ def _judge_changed(tables: Tables, *, objective: str) -> Finding:
     )
 
 
+def _judge_context(tables: Tables) -> Finding:
+    mine, theirs = (shares_of(tables, CONTEXTS, policy)[:, 0] for policy in CONTEXTUAL)
+    return Finding(
+        Verdict.CONFIRMED if mine.min() > 0.9 and mine.min() > theirs.max() else Verdict.NOT,
+        f"The arm that dominates in the round's context has {mine.min():.0%} to {mine.max():.0%} of Pareto-LinUCB's "
+        f"pulls in the second half, and {theirs.min():.0%} to {theirs.max():.0%} of Pareto-UCB's.",
+        {"lowest": float(mine.min()), "without contexts": float(theirs.max())},
+    )
+
+
+def _judge_together(tables: Tables, *, other: str) -> Finding:
+    mine, theirs = (shares_of(tables, TOGETHER, policy)[:, 0] for policy in (COVARIANCES[0], other))
+    difference = summarize(mine - theirs)
+    return Finding(
+        Verdict.CONFIRMED if difference.high < 0.0 else Verdict.NOT,
+        f"Of the pulls {mine.mean():.1%} go to dominated arms, {theirs.mean():.1%} with {other} (paired difference "
+        f"{difference.low:.1%} … {difference.high:.1%}, {len(mine)} trials).",
+        {"mine": float(mine.mean()), "other": float(theirs.mean()), "at most": difference.high},
+    )
+
+
+def _judge_questions(tables: Tables) -> Finding:
+    early, late, best = (
+        float(tables["questions"].where(policy=ASKS[0])[name].mean()) for name in ("early", "late", "best")
+    )
+    always = float(tables["questions"].where(policy=ASKS[1])["best"].mean())
+    good = [late < 0.5 * early, late < 0.15, best > always - 0.1]
+    return Finding(
+        Verdict.CONFIRMED if all(good) else Verdict.NOT,
+        f"It asks in {early:.0%} of the first fifth of the rounds and in {late:.0%} of the last, where the best arm "
+        f"has {best:.0%} of the pulls; {always:.0%} if it asks in every round.",
+        {"early": early, "late": late, "best arm": best, "best arm, asked always": always},
+    )
+
+
 def _draw(tables: Tables) -> Any:
     rows = [(policy, shares_of(tables, CHANGED, policy)[:, 0]) for policy in (*PAIRS, *dict.fromkeys(PAIRS.values()))]
     figure, (axes,) = panels(1, columns=1, height=3.2, legend=0.05)
@@ -169,6 +262,10 @@ def _twin(tables: Tables) -> Table:
 
 
 _SHARES = "Shares of pulls over all rounds, in the worst trial. Confirmed if both conditions hold, not if one does. "
+_COVARIANCE = (
+    "Two objectives whose noise is correlated by 0.95, three arms of which one dominates the others. Confirmed if the "
+    "95 % interval of the paired difference of the share of pulls on dominated arms lies below 0, else not: "
+)
 
 STUDY = Study(
     name="families",
@@ -179,6 +276,9 @@ STUDY = Study(
     settings={
         "instances": INSTANCES,
         "pairs": PAIRS,
+        "contextual": CONTEXTUAL,
+        "together": COVARIANCES,
+        "asking": ASKS,
         "rounds": 3000,
         "trials": 20,
         "changed_rounds": 1000,
@@ -230,6 +330,42 @@ STUDY = Study(
             rule="As above.",
             refuted_by="No larger share than without forgetting.",
             judge=partial(_judge_changed, objective="pareto-ucb"),
+        ),
+        Claim(
+            id="contextual",
+            paper="Where rewards are linear in a context, a policy that models them finds each context's front.",
+            source="Lu, Wang, Hu & Zhang (2019)",
+            rule="Pulls of the second half. Confirmed if in every trial the arm that dominates in the round's context "
+            "has more than 90 % of them, and more than in any trial of Pareto-UCB, else not.",
+            refuted_by="A trial in which it pulls as if there were no context.",
+            judge=_judge_context,
+        ),
+        Claim(
+            id="covariance",
+            paper="Who draws with the covariance that rewards have tells dominated arms from others with fewer pulls.",
+            source="Kone, Jourdan & Kaufmann (2024)",
+            rule=_COVARIANCE + "with Σ̂ and by Pareto-TS, which takes ¼ for each variance.",
+            refuted_by="As many pulls on dominated arms as Pareto-TS has.",
+            judge=partial(_judge_together, other=COVARIANCES[2]),
+        ),
+        Claim(
+            id="covariance-alone",
+            paper="It is the covariances that do it, and not the variances alone.",
+            source="not in their paper: theirs is about identifying a front, ours about what that costs on the way",
+            rule=_COVARIANCE + "with Σ̂ and with its diagonal alone.",
+            refuted_by="As many pulls on dominated arms without the covariances.",
+            judge=partial(_judge_together, other=COVARIANCES[1]),
+            ours=True,
+        ),
+        Claim(
+            id="questions",
+            paper="Interactive Thompson sampling asks ever less, and ends on the user's best arm all the same.",
+            source="Roijers, Zintgraf & Nowé (2017)",
+            rule="Means over trials. Confirmed if it asks in the last fifth of the rounds less than half as often as "
+            "in the first, in less than 15 % of them, and the best arm's share of their pulls is at most 0.1 below "
+            "that of one who asks always; else not.",
+            refuted_by="Questions as frequent in the end as in the beginning, or another arm in the end.",
+            judge=_judge_questions,
         ),
     ),
     drawings=(

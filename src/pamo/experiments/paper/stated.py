@@ -76,7 +76,7 @@ def _describe_excess(tables: Tables) -> str:
 
 
 def _twin_excess(tables: Tables) -> Table:
-    kept = {"setting": "cell", "regret of PRUCB-UP less GT": ("mean", 2)}
+    kept: dict[str, Any] = {"setting": "cell", "regret of PRUCB-UP less GT": ("mean", 2)}
     kept |= {"GT's regret": lambda row: round(mean_final(tables, row["cell"], REFERENCE), 1)}
     return _last(tables).told(kept | {"95 % interval": lambda row: interval_text(row["low"], row["high"], ".2f")})
 
