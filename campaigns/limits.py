@@ -96,7 +96,7 @@ class Figure(NamedTuple):
         return self.seen <= self.most
 
     def __str__(self) -> str:
-        return f"  {self.what:<70}{self.seen:>9.3f}{self.most:>9.2f}   {'ok' if self.good else 'NOT OK'}"
+        return f"  {self.what:<70}{self.seen:>10.4f}{self.most:>10.4f}   {'ok' if self.good else 'NOT OK'}"
 
 
 class Runs(NamedTuple):
@@ -185,7 +185,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     wrong = several = 0
     for seed in range(options.seed, options.seed + options.seeds):
-        print(f"seed {seed}{'':<67}{'seen':>9}{'at most':>9}")
+        print(f"seed {seed}{'':<67}{'seen':>10}{'at most':>10}")
         for name in options.part or ALL:
             for figure in ALL[name](Runs(policies.create(options.policy), options.short, seed)):
                 print(figure, flush=True)
