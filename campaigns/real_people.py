@@ -8,6 +8,7 @@ FOLDER has `beeradvocate.parquet` and `tripadvisor.parquet` (docs/ratings.md say
   every length that 100 users have, and at some against what is known to be possible. Five random splits a seed;
 - `placebo`: the same with ratings dealt to users at random, over the pooled regression: nobody differs;
 - `zero`: by how much the error changes when the zero of all scales moves by one point;
+- `size`: how many seconds `pamo ratings describe` takes for 625,000 of them, from a CSV file;
 - `world`: in the world made of these ratings, the recommended policy's regret over that of a greedy pooled regression:
   of the first 20 rounds among random items, and of 60 among nearly equal ones.
 
@@ -18,7 +19,10 @@ Every line is a mean over the seeds (the most, for `placebo` and `zero`), with w
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -41,6 +45,7 @@ LENGTHS = (1, 2, 3, 5, 7, 10, 13, 20, 50, 100, 200, 400)
 ROOM = 0.001
 """Of the scale's range, by which the error may be above that of the pooled regression with a bias."""
 PLACEBO, ZERO = 0.001, 0.005
+SIZE, SECONDS = 625_000, 10.0
 FIRST, NEAR = 1.3, 1.0
 """The most that the regret may be of a greedy pooled regression's, among random items and among nearly equal ones."""
 
@@ -176,6 +181,31 @@ def _replaced(ratings: Ratings, reward: Floats, overall: Floats, scale: float) -
     )
 
 
+def size(runs: Runs, name: str) -> Iterator[tuple[Figure, Sequence[float]]]:
+    """Yield the seconds that a description takes of so many ratings: the set's own, by as many users as needed."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv, parquet
+
+    table = parquet.read_table(runs.folder / SETS[name].file)
+    users = pc.cast(table["user"], pa.string())
+    several = [
+        table.set_column(table.schema.get_field_index("user"), "user", pc.binary_join_element_wise(users, f"{n}", "-"))
+        for n in range(-(-SIZE // len(users)))
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ratings.csv"
+        csv.write_csv(pa.concat_tables(several)[:SIZE], path)
+        command = [sys.executable, "-m", "pamo", "ratings", "describe", str(path)]
+        command += ["--objectives", ",".join(SETS[name].criteria), "--low", f"{LOW:g}", "--high", f"{HIGH:g}"]
+        took = []
+        for _ in range(2):  # the first may have to compile
+            started = time.perf_counter()
+            subprocess.run(command, check=True, capture_output=True)
+            took.append(time.perf_counter() - started)
+    yield Figure(f"{name}, {SIZE:,} ratings: seconds to describe them", took[-1], SECONDS), took
+
+
 class PooledGreedy:
     """What a statistician would begin with: one regression for all, and the item that is best by it.
 
@@ -230,7 +260,7 @@ def world(runs: Runs, name: str) -> Iterator[tuple[Figure, Sequence[float]]]:
             yield Figure(what, float(np.mean(over)), most), over
 
 
-PARTS = {each.__name__: each for each in (foretold, placebo, zero, world)}
+PARTS = {each.__name__: each for each in (foretold, placebo, zero, size, world)}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -34,6 +34,8 @@ ELASTICITIES = (0.0, 0.5, 1.0)
 _LOWEST, _HIGHEST, _STEP, _FINEST = -13.6, 8.5, 1.7, 0.2
 _POOLED = 5000.0
 """λ_b from which on μ is the pooled regression: all rounds count alike then, whoever's they are."""
+_ROUGHLY = 2**17
+"""Rounds that are enough to find where on the grid to begin."""
 _REPEATS = 4
 """How often μ and what users differ by are found from one another."""
 
@@ -140,7 +142,11 @@ class _Search:
     def best(self, *, weights: bool) -> Place:
         """Return the place of the least error: on a coarse grid, and from there by steps that grow finer."""
         coarse = [*np.arange(_LOWEST, _HIGHEST + 0.1, 2.0 * _STEP).tolist(), ALIKE]
-        best = min(((b, c) for b in coarse for c in (coarse if weights else [ALIKE])), key=self.error)
+        *given, starts = self._given
+        users = min(int(np.searchsorted(starts, _ROUGHLY)), len(starts) - 1)
+        x, left, factors = (each[: starts[users]] for each in given)
+        some = _Search(x, left, factors, starts[: users + 1]) if users < len(starts) - 1 else self
+        best = min(((b, c) for b in coarse for c in (coarse if weights else [ALIKE])), key=some.error)
         step = _STEP
         while step > _FINEST:
             near = min(((_moved(best[0], i * step), _moved(best[1], j * step)) for i, j in _AROUND), key=self.error)
