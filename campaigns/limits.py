@@ -12,7 +12,7 @@ Parts, each for every seed:
 - `others`: settings that nobody has tuned anything to, over the earlier policy.
 
 `--policy greedy` has to be found. Exit code 1 if anything is above its limit. A seed takes some three minutes on two
-cores; `--short` runs a tenth of the trials and of the rounds.
+cores, and less on a GPU (`--device cuda`); `--short` runs a tenth of the trials and of the rounds.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from pamo.policies import Policy, Run
 from pamo.policies.base import value_of
 from pamo.policies.variance import PrucbHpV, _all_pulls, _common_variance, _preference_bonus, _squares
 from pamo.reading import LOG_PULLS, PULLS, noise_at
+from pamo.simulation.cpu import DEVICES
 
 PARTS = {part.name: part for part in SUITES["regret"]}
 HIDDEN: Mapping[str, Environment] = PARTS["hidden"].settings
@@ -105,6 +106,7 @@ class Runs(NamedTuple):
     policy: Policy
     short: bool
     seed: int
+    device: str = "cpu"
 
     def regrets(self, environment: Environment, rounds: int, trials: int, *, earlier: bool = True) -> list[Floats]:
         """Return the regret of the policy, and of the earlier one, (trials, 4), at an eighth to all of the rounds."""
@@ -117,6 +119,7 @@ class Runs(NamedTuple):
             trials=trials,
             seed=self.seed,
             checkpoints=[rounds // part for part in (8, 4, 2, 1)],
+            device=self.device,
         )
         return [counted(outcome, environment) for outcome in result.values()]
 
@@ -182,12 +185,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--part", action="append", choices=list(ALL), help="only these (default: all)")
     parser.add_argument("--policy", default="recommended", help="another one, as a fault to be found")
     parser.add_argument("--short", action="store_true", help="a tenth of the trials and of the rounds")
+    parser.add_argument("--device", choices=DEVICES, default="cpu", help="where trials are played (default cpu)")
     options = parser.parse_args(arguments)
     wrong = several = 0
     for seed in range(options.seed, options.seed + options.seeds):
         print(f"seed {seed}{'':<67}{'seen':>10}{'at most':>10}")
         for name in options.part or ALL:
-            for figure in ALL[name](Runs(policies.create(options.policy), options.short, seed)):
+            for figure in ALL[name](Runs(policies.create(options.policy), options.short, seed, options.device)):
                 print(figure, flush=True)
                 several += 1
                 wrong += not figure.good
