@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,10 @@ from campaigns.limits import Figure
 from pamo import policies, simulate
 from pamo.arrays import Floats, Ints
 from pamo.environments.ratings import RatedItems
+from pamo.policies import Policy
 from pamo.priors.foretelling import Foretelling, Rounds, alike, fit, regressions, summed
 from pamo.ratings import Ratings, read_ratings
+from pamo.simulation.plain import PlainPolicy
 
 LOW, HIGH = 1.0, 5.0
 HELD_OUT = 5
@@ -113,7 +115,7 @@ def errors(
             beta = regressions(users, common)[judged]
             told = beta[:, 0] + np.einsum("nd,nd->n", beta[:, 1:], ratings.reward[others] - common.center)
             squares[number] += np.bincount(judged, (told - ratings.overall[others]) ** 2) / (counts - size) / splits
-    return (ratings.scale * np.sqrt(squares.mean(axis=1))).tolist()
+    return [ratings.scale * float(root) for root in np.sqrt(squares.mean(axis=1))]
 
 
 def lengths_of(ratings: Ratings) -> list[int]:
@@ -136,9 +138,12 @@ def foretold(runs: Runs, name: str) -> Iterator[tuple[Figure, Sequence[float]]]:
             ]
         )
         above = found[:, 0] - found[:, 1]
-        yield Figure(f"{name}, {size}: RMSE above the pooled regression's", above.mean(), ROOM * (HIGH - LOW)), above
+        yield (
+            Figure(f"{name}, {size}: RMSE above the pooled regression's", above.mean(), ROOM * (HIGH - LOW)),
+            list(above),
+        )
         if size in SETS[name].most:
-            yield Figure(f"{name}, {size}: RMSE", found[:, 0].mean(), SETS[name].most[size]), found[:, 0]
+            yield Figure(f"{name}, {size}: RMSE", found[:, 0].mean(), SETS[name].most[size]), list(found[:, 0])
 
 
 def placebo(runs: Runs, name: str) -> Iterator[tuple[Figure, Sequence[float]]]:
@@ -236,7 +241,8 @@ class PooledGreedy:
 
 def world(runs: Runs, name: str) -> Iterator[tuple[Figure, Sequence[float]]]:
     """Yield regrets over those of a greedy pooled regression."""
-    for offers, rounds, most in (("random", 20, FIRST), ("near", 60, NEAR)):
+    kinds: tuple[tuple[Literal["random", "near"], int, float], ...] = (("random", 20, FIRST), ("near", 60, NEAR))
+    for offers, rounds, most in kinds:
         for protocol in ("random", "all"):
             environment = RatedItems(
                 file=str(runs.folder / SETS[name].file),
@@ -246,12 +252,12 @@ def world(runs: Runs, name: str) -> Iterator[tuple[Figure, Sequence[float]]]:
                 high=HIGH,
                 offers=offers,
                 protocol=protocol,
-                **({"arms": 20} if protocol == "all" else {}),
+                arms=20 if protocol == "all" else None,
             )
             rival = PooledGreedy(environment.arm_count, environment.objectives)
             over = []
             for seed in runs.seeds:
-                both = [policies.recommended(), rival]
+                both: list[Policy | PlainPolicy] = [policies.recommended(), rival]
                 result = simulate(both, environment, rounds=rounds, trials=runs.trials, seed=seed, checkpoints=1)
                 ours, theirs = (each.final_regret.mean() for each in result.values())
                 over.append(ours / theirs)

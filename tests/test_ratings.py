@@ -14,6 +14,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from campaigns import real_people
 from pamo.cli import main
 from pamo.errors import InputError, ResultFileError
 from pamo.experiments import ratings as study
@@ -612,3 +613,21 @@ def test_the_command_describes(form: str, file: Path, capsys: pytest.CaptureFixt
     else:
         assert out.startswith("191 ratings by 12 users; items not known")
         assert "how linear" in out
+
+
+# ---- the campaign
+
+
+def test_the_campaign_finds_a_way_that_sees_differences_where_there_are_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = np.random.default_rng(5)
+    criteria = real_people.SETS["hotels"].criteria
+    scores = {name: draw.integers(1, 6, 4500).astype(float) for name in criteria}
+    overall = np.clip(np.mean(list(scores.values()), axis=0) + draw.normal(0.0, 0.5, 4500), 1.0, 5.0)
+    write(tmp_path / "tripadvisor.parquet", user=np.repeat(np.arange(300), 15), **scores, overall=overall)
+    asked = [str(tmp_path), "--set", "hotels", "--part", "placebo", "--part", "zero", "--seeds", "1"]
+    assert real_people.main(asked) == 0
+    assert "As it should be: all 4 figures." in capsys.readouterr().out
+    assert real_people.main([*asked, "--way", "own"]) == 1
+    assert "4 of 4 figures above their limits" in capsys.readouterr().out

@@ -187,5 +187,12 @@ def test_rounding_has_no_say_where_rewards_are_continuous(name: str, protocol: s
     assert settled == rounds
 
 
+@pytest.mark.parametrize("arms", [14, 24])
+def test_so_it_is_among_many_arms(arms: int) -> None:
+    environment = environments.Gaussian(users=2, arms=arms, objectives=3, protocol="all", reward_variance=0.2)
+    settled, rounds = compare(policies.create("prucb-hp-v"), environment, rounds=30, seed=20, trial=1)
+    assert settled == rounds
+
+
 def test_every_policy_has_a_witness() -> None:
     assert set(policies.available()) == set(WITNESSES)

@@ -512,7 +512,10 @@ def reward_bonus(q: Question, arm: int, c: Floats) -> float:
     noisy, base = min(1.0, worth), q.settings["few_pulls"]
     few = min(base + worth, base + 1.0)
     level = math.log(total / count) - max(0.0, math.log(many))
-    error = math.sqrt((1.0 + few / count) * variance_along(q, arm, c) / count)
+    square = (1.0 + few / count) * variance_along(q, arm, c) / count
+    if many > 1.0:  # arms do not differ by more than they do
+        square = 1.0 / (1.0 / square + min(many - 1.0, 1.0) ** 2 / float(c**2 @ arms.between)) if square > 0.0 else 0.0
+    error = math.sqrt(square)
     deviations = (1.0 - noisy) * balance(level) + noisy * 0.45 * max(level, 0.0)
     return float(q.settings["reward_scale"] * deviations * error)
 

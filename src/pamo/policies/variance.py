@@ -179,23 +179,28 @@ def deviations(level: float, noisy: float) -> float:
 
 @inlined
 def _terms(offered: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any) -> Any:
-    """What the reward bonuses of all arms share: ζ, κ, a, ν_a, κ·s̄², log N − log⁺(K/10) and ζ·B."""
+    """What the reward bonuses of all arms share: ζ, κ, a, ν_a, κ·s̄², log N − log⁺(K/10), ζ·B, √Σc_d²v_d and 1/u."""
     scale, prior = run.hyperparameters[0], run.hyperparameters[1]
     noisy, pulls = min(_worth(common, dims), 1.0), _all_pulls(arms, dims)
     shared, level = prior * _common_variance(common, user, dims), log(pulls / max(offered / _MANY, 1.0))
-    return scale, prior, noisy, run.hyperparameters[2] + noisy, shared, level, scale * _first_scale(offered, pulls)
+    few, first = run.hyperparameters[2] + noisy, scale * _first_scale(offered, pulls)
+    unseen, many = _unseen(user, common, dims), min(max(offered / _MANY - 1.0, 0.0), 1.0)
+    return scale, prior, noisy, few, shared, level, first, unseen, many * many / max(unseen * unseen, 1e-300)
 
 
 @inlined
 def _reward_bonus(
     arms: Floats, j: int, user: Floats, known: float, log_known: float, unseen: float, terms: Any, dims: Any
 ) -> float:
-    """ζ·h(L)·√((1 + ν/N_e)·ŝ²/N_e), N_e being known; where nothing was seen nor is under way, ζ·B·√Σc_d²v_d."""
-    scale, prior, noisy, few, shared, level, first = terms
-    # (1 + ν/N_e)·ŝ²/N_e, ŝ² = squares/(N_e − 1 + κ), as one fraction
+    """ζ·h(L)·√(1/(1/w + 1/u)), w = (1 + ν/N_e)·ŝ²/N_e, N_e being known; where nothing was seen, ζ·B·√Σc_d²v_d.
+
+    Among many arms none is thought to be further off than arms differ: u = Σc_d²v_d from twenty on, infinite up to ten.
+    """
+    scale, prior, noisy, few, shared, level, first, _, tight = terms
+    # w as one fraction, ŝ² = squares/(N_e − 1 + κ)
     over = _squares(arms, j, user, shared, dims) * (known + few * min(known, 1.0))
     under = (_own_freedom(arms, j, known) + prior) * known * known
-    bonus = scale * deviations(level - log_known, noisy) * math.sqrt(over / under)
+    bonus = scale * deviations(level - log_known, noisy) * math.sqrt(over / (under + over * tight))
     fresh = arms[PULLS, j] + arms[pending_at(count_of(dims)), j] == 0.0
     return float((first * unseen if fresh else bonus) + _offset(arms, j, dims))
 
@@ -226,10 +231,9 @@ def _score_hidden_v(
     noise = run.hyperparameters[3] * math.sqrt(user[noise_at(count_of(dims))])
     terms, rounds = _terms(offered, arms, user, common, run, dims), t * min(math.sqrt(_MANY / offered), 1.0)
     if _is_even(arms, dims):
-        unseen = _unseen(user, common, dims)
         for j in range(len(scores)):
             known = max(arms[PULLS, j], 1.0)
-            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], unseen, terms, dims)
+            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], terms[7], terms, dims)
             score = value_of(arms, j, user, dims) + bonus
             scores[j] = score + _preference_bonus(arms, j, user, noise, rounds, dims)
         return
@@ -246,10 +250,9 @@ def _score_estimated_v(
 ) -> None:
     terms = _terms(offered, arms, user, common, run, dims)
     if _is_even(arms, dims):
-        unseen = _unseen(user, common, dims)
         for j in range(len(scores)):
             known = max(arms[PULLS, j], 1.0)
-            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], unseen, terms, dims)
+            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], terms[7], terms, dims)
             scores[j] = value_of(arms, j, user, dims) + bonus
         return
     for j in range(len(scores)):
@@ -348,9 +351,10 @@ class _Hidden(_Spread):
 class PrucbHpV(_Hidden):
     """PRUCB-HP with estimated variances: a hidden preference, learned from overall scores and from other users.
 
-    Score: ĉ·r̂_i + ζ·h(L_i)·√((1 + ν_a/N_i)·ŝ_i²/N_i) + ξ·log(1 + t·min(1, √(10/K))·‖r̂_i‖²)·σ̂·‖r̂_i‖, the norms in
-    V⁻¹; of an arm that nobody has pulled ĉ·m_i + ζ·B·√(Σĉ_d²v_d) in place of the first two terms, m_i and v_d being
-    what is expected of arms (`pamo.priors.arms`), B = 1¼·max(1, 10/K) + ½·log(1 + N/(10K)).
+    Score: ĉ·r̂_i + ζ·h(L_i)·√(1/(1/w_i + 1/u)) + ξ·log(1 + t·min(1, √(10/K))·‖r̂_i‖²)·σ̂·‖r̂_i‖, the norms in V⁻¹,
+    w_i = (1 + ν_a/N_i)·ŝ_i²/N_i and 1/u = min(1, (K/10 − 1)⁺)²/Σĉ_d²v_d; of an arm that nobody has pulled
+    ĉ·m_i + ζ·B·√(Σĉ_d²v_d) in place of the first two terms, m_i and v_d being what is expected of arms
+    (`pamo.priors.arms`), B = 1¼·max(1, 10/K) + ½·log(1 + N/(10K)).
     L_i = log(N/N_i) − log⁺(K/10), N the pulls of the K arms on offer; h(L) = (1 − a)·z(L) + 0.45·a·L⁺, z solving
     (φ(z) − z·Φ(−z))/z = e^−L; a = min(1, n₀) and ν_a = ν + min(1, n₀), n₀ = ΣS_d/Σv_d the variance within arms over
     that between them. ŝ_i² = (ĉᵀS_iĉ + κ·s̄²)/(N_i − 1 + κ), S_i the arm's scatter Σ(r − r̂)(r − r̂)ᵀ and s̄² the
@@ -393,8 +397,8 @@ class PrucbHpV(_Hidden):
 class PrucbUpV(_Spread):
     """PRUCB-UP with estimated variances: the preference is learned from what users state.
 
-    Score: ĉ·r̂_i + ζ·h(L_i)·√((1 + ν_a/N_i)·ŝ_i²/N_i), or ĉ·m_i + ζ·B·√(Σĉ_d²v_d) of an arm that nobody has pulled, as
-    in `PrucbHpV`; ĉ the mean of the stated preferences.
+    Score: ĉ·r̂_i + ζ·h(L_i)·√(1/(1/w_i + 1/u)), or ĉ·m_i + ζ·B·√(Σĉ_d²v_d) of an arm that nobody has pulled, as in
+    `PrucbHpV`; ĉ the mean of the stated preferences.
 
     >>> PrucbUpV().estimate(objectives=3).kind.name
     'STATED'
