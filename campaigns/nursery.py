@@ -24,7 +24,7 @@ def prepare() -> None:
     from pamo.service import server
 
     with Engine(["price: 0..500, lower is better", "taste: 1..5", "service"], seed=0) as engine:
-        server._warm(engine)
+        server.warm(engine)
     for module in ("pamo.cli", "pamo.store.sqlite", "pamo.store.postgres", "uvloop"):
         __import__(module)
     gc.freeze()

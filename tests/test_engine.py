@@ -313,6 +313,15 @@ def test_many_feedbacks_at_once(engine: Engine) -> None:
         engine.feedback_many([{"id": "x"}])
 
 
+def test_what_users_have_in_common_is_found_from_their_whole_histories() -> None:
+    world = World(users=3, seed=9)
+    with world.engine() as engine:
+        world.play(engine, 100)
+        engine.refit()
+        assert engine.foretelling is not None
+        assert engine.foretelling.freedom[0] > 280.0  # of 300 rounds
+
+
 def test_a_preference_is_reported_with_its_interval() -> None:
     world = World(users=3, seed=9)
     with world.engine() as engine:

@@ -533,6 +533,17 @@ def test_moving_the_zero_of_a_scale_changes_next_to_nothing() -> None:
         assert other[way] == pytest.approx(one[way], rel=0.005)
 
 
+def test_everybodys_weights_are_found_wherever_the_zeros_of_the_scales_are() -> None:
+    # On long scales what people give varies little, and what is guessed beforehand must count for no more than a user.
+    draw = np.random.default_rng(4)
+    weights = draw.uniform(0.0, 5.0, (10, 1, 3))
+    reward = 0.01 * draw.uniform(size=(10, 40, 3))
+    overall = (weights * reward).sum(axis=2) + 0.003 * draw.normal(size=(10, 40))
+    for low in (0.0, 0.5, 3.0):
+        rounds = foretelling.Rounds(reward.reshape(-1, 3) + low, overall.ravel() + low, np.arange(0, 401, 40))
+        assert foretelling.fit(rounds).mean[1:] == pytest.approx(weights.mean(axis=(0, 1)), abs=0.25)
+
+
 # ---- which numbers can be measured
 
 

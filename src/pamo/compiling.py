@@ -11,32 +11,42 @@ from __future__ import annotations
 import gc
 import glob
 import hashlib
+import os
 import uuid
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir  # type: ignore[import-untyped]  # it ships no types
-from numba.core.caching import IndexDataCacheFile
-from numba.core.compiler import Compiler
+from llvmlite import binding, ir  # type: ignore[import-untyped]  # it ships no types
+from numba.core.caching import CompileResultCacheImpl, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, compile_result
 from numba.core.cpu import CPUContext
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import populate_array
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _intrinsic: Any = intrinsic  # whose functions take no typing context where they are called
+# Numba's own classes have no types.
 _Files: Any = IndexDataCacheFile
+_Library: Any = JITCodeLibrary
+_Dispatcher: Any = CPUDispatcher
+_Kept: Any = CompileResultCacheImpl
 
 LANES = 8
 """Arms, or the simulator's users, that are worked on abreast."""
 
-SPECIALISED = 8
-"""Up to this many objectives a kernel is compiled for that very number; above it one kernel serves them all."""
+SPECIALISED = frozenset(int(number) for number in os.environ.get("PAMO_SPECIALISED", "1,2,3,4,5,6,7,8").split(","))
+"""For these numbers of objectives a kernel is compiled for that very number; one kernel serves all others.
+
+The variable `PAMO_SPECIALISED` names others: fewer mean less to compile where many numbers are met, as in the tests.
+"""
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,  # trials run on threads
@@ -59,12 +69,96 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _cached(numba.njit(**OPTIONS)(function))
 
 
-def inlined(function: Callable[..., Any]) -> Any:
+class _Part(_Library):  # type: ignore[misc]  # of Numba, untyped
+    """Code that is only ever compiled into other code.
+
+    It is optimised where it went, with all that is known there. To optimise it by itself as well, at every level of
+    functions that call functions, and to make machine code of it, takes up to a quarter of the time of compiling.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing: what Python would find there is for functions that Python calls."""
+
+
+class _Inside(Compiler):
+    """Compiles functions for other kernels alone, without a way in from Python."""
+
+    def define_pipelines(self) -> Any:
+        state: Any = self.state
+        state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
+        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
+
+
+class _KeptPart(_Kept):  # type: ignore[misc]  # of Numba, untyped
+    """What is cached of a part, and made one again."""
+
+    def reduce(self, result: Any) -> Any:
+        of = result.fndesc
+        of.typemap = of.calltypes = None  # of no more use, and not to be pickled
+        code = result.library._get_module_for_linking().as_bitcode()
+        return result.library.name, code, of, result.environment, result.signature, result.reload_init
+
+    def rebuild(self, context: Any, payload: Any) -> Any:
+        name, code, of, environment, signature, reload_init = payload
+        for load in reload_init:
+            load()
+        library = _Part(context.codegen(), name)
+        library._final_module = library._shared_module = binding.parse_bitcode(code)
+        library._finalize_final_module()
+        return compile_result(
+            typing_context=context.typing_context,
+            target_context=context,
+            entry_point=context.get_executable(library, of, environment),
+            environment=environment,
+            signature=signature,
+            objectmode=False,
+            lifted=(),
+            fndesc=of,
+            library=library,
+            reload_init=reload_init,
+        )
+
+
+class _Within(_Dispatcher):  # type: ignore[misc]  # of Numba, untyped
+    """A function that is compiled into kernels; Python is given one compiled for it where it calls after all."""
+
+    @cached_property
+    def _outside(self) -> Any:
+        return kernel(self.py_func)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._outside(*arguments)
+
+
+def inlined(function: Callable[..., Any], compiler: type[Compiler] = _Inside) -> Any:
     """Compile `function` as `kernel` does, and always into its callers.
 
     An array is seven words or more to pass, so a call costs more than most of our small functions do.
     """
-    return _cached(numba.njit(forceinline=True, **OPTIONS)(function))
+    compiled = _cached(numba.njit(pipeline_class=compiler, forceinline=True, **OPTIONS)(function))
+    if type(compiled) is CPUDispatcher:
+        compiled.__class__ = _Within
+    usual = getattr(getattr(compiled, "_cache", None), "_index_key", None)
+    if usual is not None:  # the same function may be a kernel, too
+        compiled._cache._impl.__class__ = _KeptPart
+        compiled._cache._index_key = lambda signature, codegen: (usual(signature, codegen), compiler.__name__)
+    return compiled
 
 
 def anywhere(function: Function) -> Function:
@@ -80,13 +174,13 @@ class _Apart(Compiler):
         return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
 
 
+class _ApartInside(_Apart, _Inside):
+    """Does both."""
+
+
 def apart(function: Callable[..., Any]) -> Any:
     """Compile `function` into its callers, on its word that no two of its arrays overlap: loops then vectorise."""
-    compiled = _cached(numba.njit(pipeline_class=_Apart, forceinline=True, **OPTIONS)(function))
-    usual = getattr(getattr(compiled, "_cache", None), "_index_key", None)
-    if usual is not None:  # the same function may be a kernel, too, which never gave that word
-        compiled._cache._index_key = lambda signature, codegen: (usual(signature, codegen), _Apart.__name__)
-    return compiled
+    return inlined(function, _ApartInside)
 
 
 def around(function: Callable[..., Any], *kernels: Any) -> Any:
@@ -199,7 +293,7 @@ def _stable_options() -> list[tuple[str, Any]]:
 
 
 def dimensions(objectives: int) -> Any:
-    """Return what tells a kernel the number of objectives: by its type up to `SPECIALISED`, by its value above.
+    """Return what tells a kernel the number of objectives: by its type if it is `SPECIALISED`, else by its value.
 
     A tuple of `None` holds no data, and Numba compiles a function anew for each length of it, so `count_of` is a
     constant in the machine code and the loops over objectives unroll.
@@ -207,7 +301,7 @@ def dimensions(objectives: int) -> Any:
     >>> dimensions(3), dimensions(20)
     ((None, None, None), 20)
     """
-    return (None,) * objectives if objectives <= SPECIALISED else objectives
+    return (None,) * objectives if objectives in SPECIALISED else objectives
 
 
 def count_of(dims: Any) -> int:

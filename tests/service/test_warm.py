@@ -9,7 +9,7 @@ PROGRAM = """
 import json, sys
 from numba.core.dispatcher import Dispatcher
 from pamo import Engine
-from pamo.service.server import _warm
+from pamo.service.server import warm
 
 def compiled():
     found = {}
@@ -23,7 +23,7 @@ def compiled():
 with Engine(["price", "taste", "service"], seed=1) as engine:
     engine.add_arms(["A", "B", "C"])
     if sys.argv[1] == "warm":
-        _warm(engine)
+        warm(engine)
     before = compiled()
     for n in range(30):
         user, scores = f"u{n % 3}", {"price": 0.1 * (n % 10), "taste": 0.5, "service": 0.2}

@@ -12,10 +12,13 @@ from pamo.priors.foretelling import Foretelling, Rounds, fit
 from pamo.store import Store
 from pamo.store.scales import Scales
 
-USERS, ROUNDS = 1024, 32
-"""Users whose rounds are read, and the newest rounds of each, at most: two megabytes, and some seconds' work."""
-AT_ONCE = 64
-"""So many users' are read while somebody waits for it; those of more, beside."""
+USERS, ROUNDS = 1024, 32_768
+"""Users whose rounds are read, and those of all together, at most: two megabytes, and some seconds' work."""
+USERS_AT_ONCE, ROUNDS_AT_ONCE = 64, 2048
+"""So many are read while somebody waits for it; more, beside."""
+SHARERS = 32
+"""Users who share the rounds that are read, at least, where there are so many. A few whole histories tell more than the
+ends of many: what is chosen late goes with what the user cares about, and why it was chosen is in the rounds before."""
 
 
 class Foreteller:
@@ -45,7 +48,7 @@ class Foreteller:
             try:
                 if scores >= self._due:
                     self._due = scores + max(1.0, scores // 2)
-                    self._renew()
+                    self._renew(scores)
             finally:
                 self._fitting.release()
         return self._common
@@ -54,7 +57,7 @@ class Foreteller:
         """Fit it to the rounds as they are now."""
         self.wait()
         with self._fitting:
-            self._common = self._fitted(self._prior.sample()[:USERS])
+            self._common = self._fitted(self._prior.sample()[:USERS], ROUNDS)
 
     def expire(self) -> None:
         """Have it fitted anew when it is asked for next."""
@@ -66,28 +69,32 @@ class Foreteller:
         if thread is not None:
             thread.join()
 
-    def _renew(self) -> None:
+    def _renew(self, scores: float) -> None:
         users = self._prior.sample()[:USERS]
-        if self._common is None or len(users) <= AT_ONCE:
-            self._common = self._fitted(users[:AT_ONCE])
-        if len(users) > AT_ONCE and self._thread is None:
+        few = len(users) <= USERS_AT_ONCE and scores <= ROUNDS_AT_ONCE
+        if self._common is None or few:
+            self._common = self._fitted(users[:USERS_AT_ONCE], ROUNDS_AT_ONCE)
+        if not few and self._thread is None:
 
             def work() -> None:
                 try:
                     with self._fitting:
-                        self._common = self._fitted(users)
+                        self._common = self._fitted(users, ROUNDS)
                 finally:
                     self._thread = None
 
             self._thread = threading.Thread(target=work, name="pamo-foretelling")
             self._thread.start()
 
-    def _fitted(self, users: Sequence[str]) -> Foretelling | None:
+    def _fitted(self, users: Sequence[str], rounds: int) -> Foretelling | None:
         names = self._scales.names
         self._by_features = self._prior.explained is not None
         rows, starts, whose = list[list[float]](), [0], list[str]()
+        most = rounds // max(1, min(len(users), SHARERS))
         for user in users:
-            for made in self._store.decisions_of(user, ROUNDS):
+            if len(rows) >= rounds:
+                break
+            for made in self._store.decisions_of(user, min(most, rounds - len(rows))):
                 scores: dict[
                     str | None, dict[str | None, float]
                 ] = {}  # by arm, of all parts; None is the overall score

@@ -79,7 +79,7 @@ def compare(
     for setting, environment in settings.items():
         marks = sorted({max(1, rounds // part) for part in (8, 4, 2, 1)})
         result = simulate(names, environment, rounds=rounds, trials=trials, seed=seed, checkpoints=marks)
-        regrets = {name: _counted(outcome, environment) for name, outcome in zip(names, result.values(), strict=True)}
+        regrets = {name: counted(outcome, environment) for name, outcome in zip(names, result.values(), strict=True)}
         # The bound is on everybody's regret, and newcomers are counted alone.
         bound = 0.0 if environment.newcomers else mean_lower_bound(environment, rounds=rounds, trials=trials, seed=seed)
         reference = regrets[against][:, -1]
@@ -99,7 +99,7 @@ def compare(
     return Table.from_rows(rows)
 
 
-def _counted(outcome: PolicyResult, environment: Environment) -> Floats:
+def counted(outcome: PolicyResult, environment: Environment) -> Floats:
     """Return the regret that is compared, (trials, marks): everybody's, or where there are newcomers a newcomer's."""
     if environment.newcomers:
         return np.asarray(outcome.regret_by_user[:, :, -environment.newcomers :].mean(axis=2))

@@ -109,7 +109,7 @@ def _choices(ratings: Ratings, beta: Floats, common: Foretelling, seed: int) -> 
     found: dict[str, Any] = {"offered": offered}
     windows = draw.integers(0, len(items) - near + 1, len(users))
     for name, first, among in (("random", np.zeros(len(users), dtype=int), len(items)), ("near_equal", windows, near)):
-        places = first[:, None] + np.stack([draw.permutation(among)[:offered] for _ in users])
+        places = first[:, None] + np.stack([draw.choice(among, offered, replace=False) for _ in users])
         offers = ranked[places]
         own = np.einsum("uod,ud->uo", offers, beta[users, 1:])
         mine, everybodys = own.argmax(axis=1), (offers @ common.mean[1:]).argmax(axis=1)

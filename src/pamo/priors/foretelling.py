@@ -34,6 +34,8 @@ ELASTICITIES = (0.0, 0.5, 1.0)
 _LOWEST, _HIGHEST, _STEP, _FINEST = -13.6, 8.5, 1.7, 0.2
 _POOLED = 5000.0
 """λ_b from which on μ is the pooled regression: all rounds count alike then, whoever's they are."""
+_ROUGHLY = 2**17
+"""Rounds that are enough to find where on the grid to begin."""
 _REPEATS = 4
 """How often μ and what users differ by are found from one another."""
 
@@ -140,7 +142,11 @@ class _Search:
     def best(self, *, weights: bool) -> Place:
         """Return the place of the least error: on a coarse grid, and from there by steps that grow finer."""
         coarse = [*np.arange(_LOWEST, _HIGHEST + 0.1, 2.0 * _STEP).tolist(), ALIKE]
-        best = min(((b, c) for b in coarse for c in (coarse if weights else [ALIKE])), key=self.error)
+        *given, starts = self._given
+        users = min(int(np.searchsorted(starts, _ROUGHLY)), len(starts) - 1)
+        x, left, factors = (each[: starts[users]] for each in given)
+        some = _Search(x, left, factors, starts[: users + 1]) if users < len(starts) - 1 else self
+        best = min(((b, c) for b in coarse for c in (coarse if weights else [ALIKE])), key=some.error)
         step = _STEP
         while step > _FINEST:
             near = min(((_moved(best[0], i * step), _moved(best[1], j * step)) for i, j in _AROUND), key=self.error)
@@ -197,10 +203,6 @@ class _Guess(NamedTuple):
     variance: float
     noise: float
 
-    @property
-    def ridge(self) -> float:
-        return self.noise / self.variance
-
 
 def _guess(reward: Floats, overall: Floats) -> _Guess:
     sums, count, objectives = reward.sum(axis=1), len(overall), reward.shape[1]
@@ -208,8 +210,9 @@ def _guess(reward: Floats, overall: Floats) -> _Guess:
     gram = np.array([[count + 1.0, sums.sum()], [sums.sum(), max(float(sums @ sums), 1e-300)]])
     level = float(np.linalg.solve(gram, [overall.sum(), sums @ overall])[1])
     center, middle = reward.mean(axis=0), float(overall.mean())
-    apart = float(((overall - middle) ** 2).sum()) + middle**2 / objectives
-    variance = apart / (float(((reward - center) ** 2).sum() + center @ center) or 1.0)
+    # As if weights made all of g's variance, wherever the zeros of the scales are; of one round, as if they made g.
+    apart = float(((reward - center) ** 2).mean()) * objectives
+    variance = max(middle**2 / objectives / (float(center @ center) or 1.0), float(overall.var()) / (apart or math.inf))
     noise = float((overall - level * sums).var())
     return _Guess(level, max(variance, 1e-300), max(noise, 1e-9 * float(overall @ overall) / count, 1e-300))
 
@@ -246,27 +249,27 @@ def _fit(rounds: Rounds, differ: str) -> Foretelling:
     for phi in ELASTICITIES if choosing and differ == "all" else ELASTICITIES[:1]:
         mixture = 1.0 - phi, phi * typical
         tried = _moments(users, mixture, center)
-        search = _Search(x, overall - x @ _everybody(tried, None, guess)[0], 1.0 - phi + phi * shares, starts)
+        pooled, _ = _everybody(tried, None, guess, guess.noise)
+        search = _Search(x, overall - x @ pooled, 1.0 - phi + phi * shares, starts)
         if reference is None or _better(search.errors(places[-1]), reference):
             if choosing:
                 places = search.choose(weights=differ == "all")
-            reference, factors, moments = search.errors(places[-1]), mixture, tried
+            reference, factors, moments, mean = search.errors(places[-1]), mixture, tried, pooled
             errors = [search.error(place) / len(overall) for place in places]
     ridge, noise = _ridge(places[-1], x.shape[1]), guess.noise
-    mean, _ = _everybody(moments, None, guess)
     for _ in range(_REPEATS):
         # Who chooses for users by what they care about gives them rewards that go with it, which a pooled regression
         # takes for weights that all have: so what they differ by is found anew once μ counts users by what they say.
         spread, spread_freedom = _spread(users, rounds, center, mean, guess)
         if not choosing and differ != "nothing":
             ridge = np.maximum(noise / spread, math.exp(_LOWEST))
-        mean, curvature = _everybody(moments, ridge if ridge[0] < _POOLED else None, guess)
+        mean, curvature = _everybody(moments, ridge if ridge[0] < _POOLED else None, guess, noise)
         noise, freedom = _noise(moments, mean, ridge, len(overall), guess)
     gram = moments[:, :-1, :-1]
     pull = ridge[:, None] * np.linalg.inv(gram + np.diag(ridge))
     apart = pull @ (noise * gram + gram * spread @ gram) @ pull.transpose(0, 2, 1)
     inverse = np.linalg.inv(curvature)
-    before = np.diag([0.0, *[guess.ridge * guess.noise] * len(center)])
+    before = np.diag([0.0, *[noise**2 / guess.variance] * len(center)])
     variance = inverse @ (apart.sum(axis=0) + before) @ inverse.T
     return Foretelling(
         center,
@@ -334,13 +337,13 @@ def _moments(users: UserStatistics, weights: tuple[float, float], center: Floats
     return np.asarray(move @ mixed @ move.T)
 
 
-def _everybody(moments: Floats, ridge: Floats | None, guess: _Guess) -> tuple[Floats, Floats]:
+def _everybody(moments: Floats, ridge: Floats | None, guess: _Guess, noise: float) -> tuple[Floats, Floats]:
     """Return μ, and the matrix whose inverse it was found by; without a ridge, the pooled regression's."""
     whole = moments[:, :-1, :]
     if ridge is not None:  # users count by what their rounds say of them: Λ(A + Λ)⁻¹
         whole = ridge[:, None] * np.linalg.solve(moments[:, :-1, :-1] + np.diag(ridge), whole)
     total = whole.sum(axis=0)
-    drawn = np.array([0.0, *[guess.ridge] * (len(total) - 1)])
+    drawn = np.array([0.0, *[noise / guess.variance] * (len(total) - 1)])
     curvature = total[:, :-1] + np.diag(drawn)
     return np.linalg.solve(curvature, total[:, -1] + drawn * guess.level), curvature
 
@@ -360,7 +363,8 @@ def _spread(users: UserStatistics, rounds: Rounds, center: Floats, mean: Floats,
     """Return by how much levels and weights vary between users, as variances, and their degrees of freedom.
 
     Two rounds i and j of a user have independent noise, whatever it depends on: what μ leaves of them has
-    E[e_i·e_j] = τ_b² + τ_c²·r_i·r_j, and a regression on all such pairs finds the two. The guess counts as one user.
+    E[e_i·e_j] = τ_b² + τ_c²·r_i·r_j, and a regression on all such pairs finds the two. A guess counts as one user: that
+    weights vary by as much as they are large.
     """
     moments = _moments(users, (1.0, 0.0), center)
     counts = np.diff(rounds.starts)
@@ -380,7 +384,7 @@ def _spread(users: UserStatistics, rounds: Rounds, center: Floats, mean: Floats,
     right = np.stack([sums[:, 0] ** 2 - over(left), (sums[:, 1:] ** 2).sum(axis=1) - over(left * squares)]) / pairs
     matrix = np.array([[ones.sum(), cross.sum()], [cross.sum(), both.sum()]])
     several = float((counts > 1).sum())
-    first = np.array([guess.noise, guess.variance])
+    first = np.array([guess.noise, float(np.mean(mean[1:] ** 2))])
     if several < 2.0 or np.linalg.det(matrix) <= 1e-9 * matrix[0, 0] * matrix[1, 1]:
         found, freedom = first, 1.0
     else:

@@ -104,7 +104,7 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
         print(
             "pamo gets ready; the first time on a machine it compiles for about a minute", file=sys.stderr, flush=True
         )
-        _warm(engine)
+        warm(engine)
         edition.prepare(engine)
         app = create_app(engine, settings, edition)
         config = uvicorn.Config(
@@ -185,7 +185,7 @@ class _Server(uvicorn.Server):
             self._announce(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
 
 
-def _warm(engine: Engine) -> None:
+def warm(engine: Engine) -> None:
     """Have the kernels compiled or loaded before the first user waits for them."""
     with Engine(engine.objectives, engine.policy, overall=engine.store.setup.overall, seed=0) as rehearsal:
         rehearsal.add_arm("A")

@@ -40,7 +40,7 @@ from pamo.store.rules import check_setup
 FILE = "pamo.toml"
 """The file that is read if it is in the working folder."""
 
-_OTHERS = frozenset({"PAMO_BROWSER", "PAMO_WRK", "PAMO_URL", "PAMO_KEY"})
+_OTHERS = frozenset({"PAMO_BROWSER", "PAMO_WRK", "PAMO_URL", "PAMO_KEY", "PAMO_SPECIALISED"})
 """Variables of the client and of the tests, not of the service."""
 
 # Kubernetes sets such variables in every container beside a service whose name begins with pamo.

@@ -543,7 +543,7 @@ WATCHED_TYPE = types.NamedTuple((_array(1), _array(2), _array(1)), Watched)
 
 @cache
 def trial_loop(objectives: int, reads_spread: bool = False, observed: bool = False, live: bool = False) -> Any:
-    """Return the trial loop compiled for this number of objectives (one for all numbers above `SPECIALISED`)."""
+    """Return the trial loop compiled for this number of objectives (one for all that are not `SPECIALISED`)."""
     whole, indices = types.int64, _array(1, types.int64)
     signature = types.void(
         types.FunctionType(choosing_signature(objectives)),

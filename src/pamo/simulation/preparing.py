@@ -32,7 +32,7 @@ class Job:
 
 def job_for(policy: Policy, environment: Environment) -> Job:
     """Return the job that compiles what `simulate` needs for a policy in an environment."""
-    size = min(environment.objectives, SPECIALISED + 1)
+    size = environment.objectives if environment.objectives in SPECIALISED else None
     kernels = (type(policy).kernel, type(policy).remember, type(environment).draw, type(environment).instance)
     names = tuple(None if one is None else (one.__module__, one.__name__) for one in kernels)
     live = environment.live is not None
