@@ -156,7 +156,7 @@ def long(runs: Runs) -> Iterator[Figure]:
         yield Figure(
             f"{setting}, 50,000: mean over the earlier policy's", ours[:, -1].mean() / earlier[:, -1].mean(), 1
         )
-        yield Figure(f"{setting}, 50,000: trials that double twice", linear_trials(ours, 0), LINEAR)
+        yield Figure(f"{setting}, 50,000: trials that double twice", linear_trials(ours, 50_000), LINEAR)
 
 
 def newcomers(runs: Runs) -> Iterator[Figure]:

@@ -25,7 +25,7 @@ from pamo.errors import InputError, StoreError
 from pamo.store import ArmRetired, FeedbackGiven, Objective, Setup, maintenance, open_store, sqlite_file
 from pamo.store.addresses import open_existing, open_reader, scrubbed, shown
 from pamo.store.maintenance import verify
-from pamo.store.postgres import USER_SUMS
+from pamo.store.postgres_tables import USER_SUMS
 from pamo.store.sqlite_file import Owner
 from tests.store.model import SETUP
 from tests.store.test_conformance import decision

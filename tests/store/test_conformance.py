@@ -37,8 +37,8 @@ from pamo.store import (
 )
 from pamo.store.ledger import Ledger
 from pamo.store.maintenance import verify
-from pamo.store.postgres import USER_SUMS
 from pamo.store.postgres_arms import ArmCache
+from pamo.store.postgres_tables import USER_SUMS
 from tests.store.homes import Home
 from tests.store.model import OBJECTIVES, SETUP, Model, assert_same
 

@@ -32,7 +32,8 @@ from pamo.store import (
 )
 from pamo.store.addresses import open_reader
 from pamo.store.maintenance import export, verify
-from pamo.store.postgres import ARM_SUMS, PAIR_SUMS, USER_SUMS, PostgresStore
+from pamo.store.postgres import PostgresStore
+from pamo.store.postgres_tables import ARM_SUMS, PAIR_SUMS, USER_SUMS
 from tests.store.model import SETUP, Model
 from tests.store.servers import running_postgres
 from tests.store.test_conformance import WEIGHTS, decision, feedback

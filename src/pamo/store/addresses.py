@@ -18,34 +18,33 @@ _QUERY = re.compile(r"([?&](?:ssl)?password=)([^&]*)", re.IGNORECASE)
 
 
 class Kind(NamedTuple):
-    """A kind of store: one row of `KINDS`. Its module is imported when one is opened, and not before.
+    """A kind of store: one row of `KINDS`. Its classes are imported when one is opened, and not before.
 
-    pattern: what its addresses match. written: how a sentence writes such an address. reader: the class that reads it
-    and changes nothing; None where nothing is left to be read once the process is gone.
+    pattern: what its addresses match. written: how a sentence writes such an address. store: a module and its class.
+    reader: those of what reads it and changes nothing; None where nothing is left to be read once the process is gone.
     """
 
     name: str
     pattern: str
     written: str
-    module: str
     store: str
     reader: str | None
 
     def load(self, name: str) -> Any:
         """Return the class of that name."""
-        return getattr(import_module(self.module), name)
+        module, _, found = name.partition(":")
+        return getattr(import_module(f"pamo.store.{module}"), found)
 
 
 KINDS = (
-    Kind("memory", "memory:", "memory:", "pamo.store.memory", "MemoryStore", None),
-    Kind("SQLite", "(?!.*://|:?memory:).+", "the path of a file", "pamo.store.sqlite", "SqliteStore", "SqliteReader"),
+    Kind("memory", "memory:", "memory:", "memory:MemoryStore", None),
+    Kind("SQLite", "(?!.*://|:?memory:).+", "the path of a file", "sqlite:SqliteStore", "sqlite:SqliteReader"),
     Kind(
         "PostgreSQL",
         "postgres(ql)?://.*",
         "postgresql://…",
-        "pamo.store.postgres",
-        "PostgresStore",
-        "PostgresReader",
+        "postgres:PostgresStore",
+        "postgres_reading:PostgresReader",
     ),
 )
 
