@@ -19,6 +19,7 @@ from pathlib import Path
 
 import apsw
 
+from pamo.contract.forgetting import half_lives
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, MemoryStore, Objective, Setup, Store, snapshot
 from pamo.store.encoding import encode
@@ -29,6 +30,8 @@ NAMES = ("price", "taste", "service", "comfort", "noise")
 SETUP = Setup(tuple(Objective(name) for name in NAMES))
 REWARDS = dict.fromkeys(NAMES, 0.5)
 SUBMITTERS = 32
+MOST_MEGABYTES = 700
+"""That a million users may take."""
 
 
 def decision(number: int) -> DecisionMade:
@@ -125,26 +128,26 @@ def sqlite(folder: Path) -> None:
     print(f"  one caller, two batches of 16 on their way {batched:8,.0f}   {batched / yardstick:.1f}×")
 
 
-def starting(events: int, folder: Path) -> None:
+def starting(events: int, folder: Path, setup: Setup, what: str) -> None:
     """Print what a start takes that has no snapshot: to read, to check and to fold the whole journal."""
-    path, arms = folder / "start.db", [ArmAdded(f"arm-{k}", f"Arm {k}", 0.0) for k in range(10)]
+    path, arms = folder / f"{what}.db", [ArmAdded(f"arm-{k}", f"Arm {k}", 0.0) for k in range(10)]
 
     def journal() -> Iterator[Event]:
-        yield SETUP
+        yield setup
         yield from arms
         for number in range((events - len(arms) - 1) // 2):
             made = decision(number)
             yield made
             yield replace(feedback(number), arm=made.arms[0], user=made.user)
 
-    store = SqliteStore(path, SETUP)
+    store = SqliteStore(path, setup)
     count = store.load(enumerate(journal(), start=1))
     store.close(snapshot=False)
-    SqliteStore(folder / "warm.db", SETUP).close()
+    SqliteStore(folder / f"warm-{what}.db", setup).close()
     started = time.perf_counter()
     SqliteStore(path).close(snapshot=False)
     seconds = time.perf_counter() - started
-    print(f"a start from {count:,} events without a snapshot")
+    print(f"a start from {count:,} events without a snapshot, {what}")
     print(f"  read, check and fold them   {seconds:8.1f} s   ({seconds / count * 1e6:.1f} µs each)")
 
 
@@ -164,7 +167,7 @@ def million(users: int, folder: Path) -> None:
     print(f"  fold a feedback of each     {folded - started:8.1f} s   ({(folded - started) / users * 1e6:.1f} µs each)")
     print(f"  write the snapshot          {saved - folded:8.1f} s   ({path.stat().st_size / 1e6:,.0f} MB)")
     print(f"  open it in a new process    {float(opened):8.1f} s")
-    print(f"  memory, the index included  {float(grown):8,.0f} MB")
+    print(f"  memory, the index included  {float(grown):8,.0f} MB   (at most {MOST_MEGABYTES} for a million)")
 
 
 def open_one(path: Path) -> None:
@@ -197,7 +200,8 @@ def main() -> None:
     memory()
     with tempfile.TemporaryDirectory(prefix="pamo-bench-", dir=".") as folder:
         sqlite(Path(folder))
-        starting(options.events, Path(folder))
+        starting(options.events, Path(folder), SETUP, "nothing forgotten")
+        starting(options.events, Path(folder), replace(SETUP, half_life=half_lives("30 days")), "half-lives")
         million(options.users, Path(folder))
 
 

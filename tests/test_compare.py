@@ -12,7 +12,7 @@ from pamo import environments, simulate
 from pamo.cli import main
 from pamo.experiments.compare import compare, linear_trials, parse_setting, text_of
 from pamo.experiments.instances import mean_lower_bound
-from pamo.experiments.suites import SUITES, asked, rounds_of, run_suite, text_of_asked
+from pamo.experiments.suites import RANDOM, SUITES, asked, rounds_of, run_suite, text_of_asked
 from pamo.experiments.tables import Table
 
 SMALL = {"two users": environments.Gaussian(users=2), "bounded": environments.Bounded(users=2, reward="bernoulli")}
@@ -96,7 +96,7 @@ def test_the_suite_holds_the_settings_that_it_is_for() -> None:
 def test_a_short_suite_answers_everything_that_is_asked() -> None:
     tables = run_suite("regret", rounds=50, trials=3, seed=2)
     assert list(tables) == [part.name for part in SUITES["regret"]]
-    lines = asked(tables)
+    lines = asked("regret", tables)
     assert all(np.isfinite(seen) for _, seen, _ in lines)
     table = tables["hidden"].where(setting="preference variance 4")
     (row,) = table.where(policy="recommended").rows()
@@ -105,6 +105,24 @@ def test_a_short_suite_answers_everything_that_is_asked() -> None:
     text = text_of_asked([("kept", 0.1, 0.2), ("missed", 0.3, 0.2)]).splitlines()
     assert text[1].endswith("yes")
     assert text[2].endswith("no")
+
+
+def test_the_live_suite_asks_something_of_every_world() -> None:
+    tables = {
+        part.name: Table.from_rows(
+            [
+                {"setting": name, "policy": policy, "share": 0.5 if policy == "recommended" else 1.0}
+                for name in part.settings
+                for policy in part.policies
+            ]
+        )
+        for part in SUITES["live"]
+    }
+    lines = asked("live", tables)
+    assert len(lines) == sum(len(part.settings) for part in SUITES["live"])
+    assert all(part.policies[0] == RANDOM and rounds_of(part, 7) == part.rounds for part in SUITES["live"])
+    assert [most for what, _, most in lines if "explain nothing" in what] == [0.53]  # .03 above what it is without
+    assert all(environment.live for name, environment in SUITES["live"][1].settings.items())
 
 
 def test_the_parts_of_a_suite_keep_their_proportions() -> None:

@@ -21,6 +21,9 @@ from pamo.simulation.stepping import Player
 ROUNDS, SEED, TRIAL = 45, 4, 2
 LATE = environments.Gaussian(users=3, block_size=2, objectives=2, newcomers=1, arrival=7)
 WIDE = environments.Bounded(users=2, block_size=3, objectives=2, protocol="all")
+LIVE = environments.Gaussian(
+    users=3, block_size=2, objectives=2, arms=7, protocol="subset", changes_every=9, changing_arms=0.5
+)
 KINDS = ["prucb-hp", "prucb-up", "prucb-kp", "prucb-hp-v", "prts", "ucb-per-user", "exp3", "sw-pareto-ucb"]
 """Of each way to learn one: by ridges, by what is stated, by the truth, with priors, alone, with rows of its own."""
 
@@ -42,7 +45,7 @@ def stepped(policy: str, environment: Environment) -> float:
 
 @pytest.mark.parametrize("policy", KINDS)
 def test_a_policy_stepped_through_gymnasium_has_the_simulators_regret(policy: str) -> None:
-    for environment in (LATE, WIDE):
+    for environment in (LATE, WIDE, LIVE):
         run: dict[str, Any] = {"rounds": ROUNDS, "trials": 1, "first_trial": TRIAL, "seed": SEED}
         (outcome,) = simulate([policy], environment, **run).values()
         assert stepped(policy, environment) == pytest.approx(float(outcome.final_regret[0]), rel=1e-12)

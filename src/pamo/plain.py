@@ -14,11 +14,13 @@ def plain(value: Any) -> Any:
     >>> plain({"mean": 2.0, "low": float("nan"), "trials": [1, float("inf")]})
     {'mean': 2.0, 'low': None, 'trials': [1, None]}
     """
+    if isinstance(value, float):  # most of what there is, and the others cost more to tell
+        return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return value
 
 
 def to_json(value: Any, **options: Any) -> str:

@@ -17,7 +17,7 @@ from pamo.compiling import inlined, kernel, listed
 
 Stream = npt.NDArray[np.uint64]
 
-INSTANCE, ENVIRONMENT, POLICY, STATED = range(4)
+INSTANCE, ENVIRONMENT, POLICY, STATED, CHANGES, MISSING, FEATURES = range(7)
 """The purposes a trial draws for, each from a stream of its own, so that one never shifts another."""
 
 _ELEVEN = np.uint64(11)

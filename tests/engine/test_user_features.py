@@ -51,6 +51,13 @@ def test_a_new_user_is_served_as_others_with_such_features_are(told: bool) -> No
                 if user >= 40 and turn == 0:
                     right.append(good)
         assert (engine.core.decider.prior.explained is not None) == told
+        shown = []
+        for business, taste in TASTES.items():  # what is told of somebody new is what decisions go by
+            engine.decide(f"new-{business}", features={"business": business, "age": 40.0})
+            weights = list(engine.preference(f"new-{business}").objectives.values())
+            shown.append(np.argmax([one.weight for one in weights]) == np.argmax(taste))
+            assert all(one.low <= true <= one.high for one, true in zip(weights, taste, strict=True))
+        assert all(shown) == told
     assert np.mean(right) > 0.9 if told else np.mean(right) < 0.7
 
 

@@ -14,6 +14,7 @@ from pamo.progress import Bar
 _COMPARE_HELP = """\
 examples:
   pamo compare                                            the suite `regret`: everything, three minutes
+  pamo compare --suite live --trials 20                   worlds that change, and tell little, or late
   pamo compare --policy prucb-up --policy prucb-kp --suite regret --plot compare.svg
   pamo compare --setting users=4,objectives=6 --setting environment=bounded,reward=bernoulli
 """
@@ -50,7 +51,7 @@ def add_compare(commands: Any) -> None:
     parser.add_argument(
         "--baseline", metavar="ID", help="what the others are compared with (default: the first policy)"
     )
-    parser.add_argument("--suite", metavar="NAME", help="settings that belong together: regret (the default)")
+    parser.add_argument("--suite", metavar="NAME", help="settings that belong together: regret (the default) or live")
     parser.add_argument(
         "--setting", action="append", metavar="NAME=VALUE,…", help="a setting of your own; repeat for several"
     )
@@ -114,7 +115,7 @@ def _compare(options: argparse.Namespace) -> int:
         head = f"final regret; {options.rounds} rounds, {options.trials} trials, seed {options.seed}\n\n"
         text = head + text_of(table, baseline)
     else:
-        lines, keys = asked(tables), ("what", "seen", "most")
+        lines, keys = asked(name, tables), ("what", "seen", "most")
         parts = {part: list(rows.rows()) for part, rows in tables.items()}
         document = {"settings": size, "parts": parts, "asked": [dict(zip(keys, line, strict=True)) for line in lines]}
         text = text_of_suite(name, tables, **size) + "\n\n" + text_of_asked(lines)

@@ -213,7 +213,7 @@ class Engine:
             self._decider = Decider(
                 self.store, policy, seed, draws, clock, explore_at_most=explore_at_most, explore_within=explore_within
             )
-            self._foreteller = Foreteller(self.store, self._decider.prior.sample)
+            self._foreteller = Foreteller(self.store, self._decider.prior)
             self._forgotten = 0
             self.policy = policy
         except BaseException:
@@ -326,8 +326,9 @@ class Engine:
 
     def told_of(self, user: str, sums: UserStatistics) -> Preference:
         """Return what such sums of a user tell of what the user cares about."""
-        decider = self._decider
-        return preference_of(user, decider.names, sums, decider.estimate, self.foretelling, decider.prior.population)
+        decider, common = self._decider, self.foretelling
+        population, offset = decider.prior.population_for(user), decider.prior.offset_of(user)
+        return preference_of(user, decider.names, sums, decider.estimate, common, population, offset)
 
     def explain(self, decision: str | Decision) -> Explanation:
         """Say why an arm was chosen, and which would have been without exploration."""

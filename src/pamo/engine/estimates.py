@@ -12,7 +12,7 @@ from pamo.arrays import Floats
 from pamo.contract.answers import Estimate, Preference, Weight
 from pamo.estimators import Estimate as Learning
 from pamo.estimators import preferences, regress, reward_means, student_t
-from pamo.priors import COUNT, Population
+from pamo.priors import COUNT, Population, without
 from pamo.priors.foretelling import Foretelling, regressions, variances
 from pamo.statistics import ArmStatistics, UserStatistics
 
@@ -69,10 +69,12 @@ def preference_of(
     estimate: Learning,
     common: Foretelling | None,
     population: Population,
+    offset: Floats | None,
 ) -> Preference:
     """Return what is known of one user's preference: as stated where anything was, otherwise as learned.
 
     common: what users have in common, None without any complete round. population: the same, as decisions go by it.
+    offset: what the user's features tell, beyond which `common` is fitted; None where they tell nothing.
     """
     rounds, stated = int(sums.rounds[0]), float(sums.stated_count[0])
     center: Floats
@@ -90,7 +92,9 @@ def preference_of(
         source, center = "nothing", preferences(sums, estimate)[0]
         room = np.full(len(names), NORMAL_95 / math.sqrt(estimate.ridge))
     else:
-        source, center = "overall" if sums.plain[0, 0, 0] > 0 else "others", regressions(sums, common)[0, 1:]
+        source = "overall" if sums.plain[0, 0, 0] > 0 else "others"
+        told = np.zeros(len(names)) if offset is None else offset
+        center = told + regressions(without(sums, told[None]), common)[0, 1:]
         variance, freedom = (each[0, 1:] for each in variances(sums, common))
         room = np.array([student_t(max(one, 2.0)) for one in freedom.tolist()]) * np.sqrt(variance)
     low, high = center - room, center + room

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from pamo.engine.prior import Prior
 from pamo.priors.foretelling import Foretelling, Rounds, fit
 from pamo.store import Store
 from pamo.store.scales import Scales
@@ -23,12 +24,14 @@ ends of many: what is chosen late goes with what the user cares about, and why i
 class Foreteller:
     """The prior by which users' preferences are told, and when to fit it anew: once the overall scores grew by half.
 
-    sample: users who gave feedback, in an order that chance has made, those of every start the same.
+    prior: the one that is acted by, which knows the sample of users, and what their features tell. That is taken off
+    their overall scores first: what is fitted is what they have in common beyond it.
     """
 
-    def __init__(self, store: Store, sample: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, store: Store, prior: Prior) -> None:
         self._store = store
-        self._sample = sample
+        self._prior = prior
+        self._by_features = False
         self._scales = Scales(store.setup)
         self._fitting = threading.Lock()
         self._due = 1.0
@@ -39,6 +42,8 @@ class Foreteller:
         """Return what users have in common as it was fitted last, anew where it is time to; None without any rounds."""
         with self._store.lock:
             scores = float(self._store.arms().statistics.overall_pulls.sum())
+        if self._by_features != (self._prior.explained is not None):
+            self.expire()
         if scores >= self._due and self._fitting.acquire(blocking=self._common is None):
             try:
                 if scores >= self._due:
@@ -52,7 +57,7 @@ class Foreteller:
         """Fit it to the rounds as they are now."""
         self.wait()
         with self._fitting:
-            self._common = self._fitted(self._sample()[:USERS], ROUNDS)
+            self._common = self._fitted(self._prior.sample()[:USERS], ROUNDS)
 
     def expire(self) -> None:
         """Have it fitted anew when it is asked for next."""
@@ -65,7 +70,7 @@ class Foreteller:
             thread.join()
 
     def _renew(self, scores: float) -> None:
-        users = self._sample()[:USERS]
+        users = self._prior.sample()[:USERS]
         few = len(users) <= USERS_AT_ONCE and scores <= ROUNDS_AT_ONCE
         if self._common is None or few:
             self._common = self._fitted(users[:USERS_AT_ONCE], ROUNDS_AT_ONCE)
@@ -83,7 +88,8 @@ class Foreteller:
 
     def _fitted(self, users: Sequence[str], rounds: int) -> Foretelling | None:
         names = self._scales.names
-        rows, starts = list[list[float]](), [0]
+        self._by_features = self._prior.explained is not None
+        rows, starts, whose = list[list[float]](), [0], list[str]()
         most = rounds // max(1, min(len(users), SHARERS))
         for user in users:
             if len(rows) >= rounds:
@@ -103,7 +109,12 @@ class Foreteller:
                 ]
             if len(rows) > starts[-1]:
                 starts.append(len(rows))
+                whose.append(user)
         if not rows:
             return None
         values = self._scales.normalised(np.array(rows))
+        for user, first, last in zip(whose, starts, starts[1:], strict=False) if self._by_features else ():
+            offset = self._prior.offset_of(user)
+            if offset is not None:
+                values[first:last, -1] -= values[first:last, :-1] @ offset
         return fit(Rounds(np.ascontiguousarray(values[:, :-1]), values[:, -1].copy(), np.array(starts)))

@@ -115,16 +115,17 @@ class Prior:
 
     def offset_of(self, user: str, given: Mapping[str, Any] | None = None) -> Floats | None:
         """Return by how much the mean of a user's prior differs from everybody's; given: what is known since."""
-        explained, (known,) = self.explained, self._store.known_of([user])
+        explained = self.explained
         if explained is None:
             return None
+        (known,) = self._store.known_of([user])
         if given:
             known = {name: value for name, value in {**known, **given}.items() if value is not None}
         return explained.offsets(row_of(known, self._columns, self._store.user_features)[None])[0] if known else None
 
     def population_for(self, user: str) -> Population:
         """Return what users have in common, its mean by what this user's features tell."""
-        offset = None if self.explained is None else self.offset_of(user)
+        offset = self.offset_of(user)
         return self.population if offset is None else self.population._replace(mean=self.population.mean + offset)
 
     def _fit_incomplete(self, sums: UserStatistics, pairs: Pairs, arms: ArmStatistics) -> UserStatistics:

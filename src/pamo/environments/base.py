@@ -31,6 +31,7 @@ from numba import types
 from pamo.arrays import Floats
 from pamo.compiling import dimensions
 from pamo.environments.episode import Episode
+from pamo.environments.live import Live
 from pamo.environments.protocols import PROTOCOLS
 from pamo.errors import InputError, unknown_name
 
@@ -38,18 +39,35 @@ MOST_CELLS = 2**36
 """The most numbers that one table of a trial may hold: beyond half a terabyte it is a slip of the keyboard."""
 
 
-def setting(default: Any, help: str, metavar: str = "N", *, least: float | None = None, derived: str = "") -> Any:
+_BELONGING = {"changes_every": ("changing_users", "changing_arms", "changes"), "features": ("explained",)}
+"""Settings that mean something beside another alone."""
+
+
+def setting(
+    default: Any,
+    help: str,
+    metavar: str = "N",
+    *,
+    least: float | None = None,
+    most: float = math.inf,
+    derived: str = "",
+) -> Any:
     """Return a field of an environment: its default, what it is, and what may stand there. The command line reads it.
 
-    help, metavar: of its flag. least: the least number that it may be. derived: what a default of None comes to.
+    help, metavar: of its flag. least, most: what a number may be. derived: what a default of None comes to.
     """
-    about = {"help": help, "metavar": metavar, "least": least, "derived": derived}
+    about = {"help": help, "metavar": metavar, "least": least, "most": most, "derived": derived}
     return dataclasses.field(default=default, metadata=about)
 
 
 def variance(default: float, of: str) -> Any:
     """Return the field of a variance."""
     return setting(default, f"variance of a {of} entry", "V", least=0)
+
+
+def share(of: str) -> Any:
+    """Return the field of a chance, or a share."""
+    return setting(0.0, of, "P", least=0, most=1)
 
 
 def kinds_of(cls: type[Environment]) -> Mapping[str, Any]:
@@ -84,8 +102,15 @@ class Environment:
     """Base of all environments: how many users, arms and objectives there are, and who is offered what.
 
     users: N. block_size: arms in an offer. objectives: D. arms: K, by default users × block_size.
-    protocol: `random` or `rotate` (blocks of arms go round among the users) or `all` (everybody is offered all arms).
-    newcomers: how many of the users, the last ones, come later, in the round `arrival`.
+    protocol: `random` or `rotate` (blocks of arms go round among the users), `all` (everybody is offered all arms) or
+    `subset` (everybody is offered block_size arms of all, drawn anew each round). newcomers: how many of the users, the
+    last ones, come later, in the round `arrival`.
+
+    Every environment may be more than one truth that is told at once. changes_every: after so many rounds, again and
+    again, each user with the chance changing_users, and each arm with the chance changing_arms, is drawn anew: at once
+    (changes="jump"), or evenly until the next change ("drift"). Regret is against the truth of its round. missing: the
+    chance of each score not to be told; untold: how many objectives, the last ones, never are. delay: the rounds after
+    which feedback comes. features: of each arm, that explain the share `explained` of the variance of its first means.
     """
 
     id: ClassVar[str]
@@ -98,14 +123,26 @@ class Environment:
     block_size: int = setting(5, "arms in an offer", least=1)
     objectives: int = setting(3, "objectives of a reward", "D", least=1)
     arms: int | None = setting(None, "arms", "K", least=1, derived="users × block size")
-    protocol: str = setting("random", "who is offered what: random blocks, rotate, or all arms to all", "KIND")
+    protocol: str = setting(
+        "random", "who is offered what: random blocks, rotate, all arms to all, or any subset of them", "KIND"
+    )
     newcomers: int = setting(0, "users who come later", least=0)
     arrival: int = setting(1, "the round they come in", "T", least=1)
+    changes_every: int = setting(0, "rounds from one change of users or arms to the next; 0: none", "T", least=0)
+    changing_users: float = share("chance of a user to be another at a change")
+    changing_arms: float = share("chance of an arm to be another at a change")
+    changes: Literal["jump", "drift"] = setting("jump", "changes at once (jump) or step by step (drift)", "KIND")
+    missing: float = share("chance of a score not to be told")
+    untold: int = setting(0, "objectives, the last ones, that are never told", least=0)
+    delay: int = setting(0, "rounds until feedback comes", "T", least=0)
+    features: int = setting(0, "features of each arm; for protocols all and subset", least=0)
+    explained: float = setting(0.8, "share of the means' variance that they explain", "P", least=0, most=1)
 
     def __post_init__(self) -> None:
         kinds = kinds_of(type(self))
         for field in dataclasses.fields(self):
-            self._check(field.name, kinds[field.name], field.metadata.get("least"))
+            about = field.metadata
+            self._check(field.name, kinds[field.name], about.get("least"), about.get("most", math.inf))
         if self.newcomers >= self.users:
             raise InputError(f"expected fewer newcomers than the {self.users} users there are, got {self.newcomers}")
         if max(self.users * self.arm_count, self.arm_count * self.objectives) > MOST_CELLS:
@@ -117,21 +154,28 @@ class Environment:
             raise unknown_name("protocol", self.protocol, PROTOCOLS)
         if self.block_size > self.arm_count:
             raise InputError(f"an offer of {self.block_size} arms is larger than the {self.arm_count} arms there are")
-        if self.protocol != "all":
+        if bool(self.changes_every) != (self.changing_users + self.changing_arms > 0):
+            raise InputError("expected changes_every together with changing_users or changing_arms, or none of them")
+        if self.untold > self.objectives:
+            raise InputError(f"expected at most the {self.objectives} objectives untold, got {self.untold}")
+        if self.features and self._in_blocks:
+            raise InputError(f"expected protocol='all' or 'subset' for arms with features, got {self.protocol!r}")
+        if self._in_blocks:
             if self.arm_count % self.block_size:
                 raise InputError(f"expected arms to fill blocks of {self.block_size}, got {self.arm_count} arms")
             if self.arm_count < self.users * self.block_size:
                 raise InputError(
                     f"expected a block of {self.block_size} arms for each of {self.users} users (at least "
-                    f"{self.users * self.block_size} arms), got {self.arm_count}; give more arms, or protocol='all'"
+                    f"{self.users * self.block_size} arms), got {self.arm_count}; give more arms, or "
+                    "protocol='all' or 'subset'"
                 )
 
-    def _check(self, name: str, kind: Any, least: float | None) -> None:
+    def _check(self, name: str, kind: Any, least: float | None, most: float) -> None:
         """Raise an error unless a setting is what its field says."""
         value = getattr(self, name)
         if isinstance(kind, tuple) and value not in kind:
-            *most, last = map(repr, kind)
-            raise InputError(f"expected {name} {', '.join(most)} or {last}, got {value!r}")
+            *others, last = map(repr, kind)
+            raise InputError(f"expected {name} {', '.join(others)} or {last}, got {value!r}")
         if value is None or least is None:
             return
         if kind is int:
@@ -139,8 +183,9 @@ class Environment:
                 raise InputError(f"expected {name} as a whole number, got {value!r}")
             if value < least:
                 raise InputError(f"expected {name} to be at least {least}, got {value}")
-        elif not (math.isfinite(value) and value >= least):
-            raise InputError(f"expected {name} to be a finite number, {least} or more, got {value}")
+        elif not (math.isfinite(value) and least <= value <= most):
+            wanted = f"a finite number, {least} or more" if most == math.inf else f"from {least} to {most}"
+            raise InputError(f"expected {name} to be {wanted}, got {value}")
 
     @property
     def arm_count(self) -> int:
@@ -152,6 +197,28 @@ class Environment:
         """The number of arms in an offer."""
         return self.arm_count if self.protocol == "all" else self.block_size
 
+    @property
+    def _in_blocks(self) -> bool:
+        return self.protocol in ("random", "rotate")
+
+    @property
+    def live(self) -> Live | None:
+        """What makes it more than one truth, blocks of arms, and whole feedback at once; None where nothing does."""
+        found = Live(
+            offered=self.block_size if self.protocol == "subset" else 0,
+            every=self.changes_every,
+            drifting=self.changes == "drift",
+            changing_users=float(self.changing_users),
+            changing_arms=float(self.changing_arms),
+            missing=float(self.missing),
+            untold=self.untold,
+            delay=self.delay,
+            features=self.features,
+            explained=float(self.explained),
+        )
+        plain = (found.offered, found.every, found.missing, found.untold, found.delay, found.features)
+        return found if any(plain) else None
+
     def start(self, seed: int, trial: int = 0) -> Episode:
         """Begin a trial, to be played step by step: trial `trial` of `simulate` with this seed."""
         return Episode(self, seed, trial)
@@ -162,11 +229,15 @@ class Environment:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings by name, as plain values; newcomers only where there are any."""
+        """The settings by name, as plain values; newcomers, changes and the like only where there are any."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         values["arms"] = self.arm_count
         if not self.newcomers:
             del values["newcomers"], values["arrival"]
+        for name in ("changes_every", "missing", "untold", "delay", "features"):
+            if not values[name]:
+                for belonging in (name, *_BELONGING.get(name, ())):
+                    del values[belonging]
         return {"id": self.id} | values
 
 

@@ -8,16 +8,21 @@ import numpy as np
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import dimensions
-from pamo.environments.protocols import ALL, PROTOCOLS, assign
+from pamo.environments.live import begins, draw_offer, drift, hide, turn, write_features
+from pamo.environments.protocols import ALL, PROTOCOLS, SUBSET, assign
 from pamo.errors import InputError
-from pamo.streams import ENVIRONMENT, INSTANCE, STATED, stream_for
+from pamo.pareto import shortfall
+from pamo.streams import CHANGES, ENVIRONMENT, FEATURES, INSTANCE, MISSING, STATED, stream_for
 
 if TYPE_CHECKING:
     from pamo.environments.base import Environment
 
 
 class Pulled(NamedTuple):
-    """What a pull gave: the reward of each objective, the overall score, what the user states, and what it cost."""
+    """What a pull gave: the reward of each objective, the overall score, what the user states, and what it cost.
+
+    NaN is a score that is not told. `Environment.delay` says after how many rounds a policy may learn of it.
+    """
 
     user: int
     arm: int
@@ -27,6 +32,8 @@ class Pulled(NamedTuple):
     """The preference that the user states afterwards, for a policy that reads it."""
     regret: float
     """How much less the arm is worth to this user than the best on offer: nothing that a policy may see."""
+    pareto_regret: float
+    """What the arm lacks in every objective to be undominated on offer: as little."""
 
 
 class Episode:
@@ -47,28 +54,58 @@ class Episode:
     def __init__(self, environment: Environment, seed: int, trial: int = 0) -> None:
         self.environment = environment
         self._dims, self._numbers = dimensions(environment.objectives), environment.numbers()
-        self.means = np.empty((environment.arm_count, environment.objectives))
-        self.preferences = np.empty((environment.users, environment.objectives))
-        type(environment).instance(
-            self.means, self.preferences, self._numbers, stream_for(seed, trial, INSTANCE), self._dims
+        self._live = environment.live
+        purposes = (INSTANCE, ENVIRONMENT, STATED, CHANGES, MISSING)
+        self._origin, self._stream, self._spare, self._changes, self._missing = (
+            stream_for(seed, trial, purpose) for purpose in purposes
         )
-        self._values = self.preferences @ self.means.T
-        self._stream, self._spare = (stream_for(seed, trial, purpose) for purpose in (ENVIRONMENT, STATED))
+        self.means, self.preferences = self._fresh = self._drawn()
+        self.features = np.empty((environment.arm_count, environment.features))
+        write_features(self.features, self.means, float(environment.explained), stream_for(seed, trial, FEATURES))
         self._protocol = PROTOCOLS[environment.protocol]
         self._blocks = np.arange(environment.arm_count // environment.offer_size)
+        self._order = np.arange(environment.arm_count)
+        self._offers = np.empty((environment.users, environment.offer_size), dtype=np.int64)
         self._reward, self._stated = np.empty(environment.objectives + 1), np.empty(environment.objectives)
         self.round, self.user = 0, 0
         self._next_round()
 
+    def _drawn(self) -> tuple[Floats, Floats]:
+        """Return true means, of arms and of users, that are drawn anew."""
+        environment = self.environment
+        means = np.empty((environment.arm_count, environment.objectives))
+        preferences = np.empty((environment.users, environment.objectives))
+        type(environment).instance(means, preferences, self._numbers, self._origin, self._dims)
+        return means, preferences
+
     def _next_round(self) -> None:
         self.round, self.user = self.round + 1, 0
+        if self._live is not None:
+            self._change()
         assign(self._blocks, self._protocol, self._stream)
+        if self._protocol == SUBSET:
+            for offer in self._offers:
+                draw_offer(offer, self._order, self._stream)
         self._offer_to(0)
 
+    def _change(self) -> None:
+        """Let the truth be that of the round that begins."""
+        live, t = self._live, self.round
+        assert live is not None
+        for table, fresh in zip((self.means, self.preferences), self._fresh, strict=True):
+            drift(table, fresh, live, t)
+        if begins(live, t):
+            self._fresh = self._drawn()
+            turn(self.means, self._fresh[0], live.changing_arms, live, self._changes)
+            turn(self.preferences, self._fresh[1], live.changing_users, live, self._changes)
+
     def _offer_to(self, user: int) -> None:
+        if self._protocol == SUBSET:
+            self.offer: Ints = self._offers[user].copy()
+            return
         size = self.environment.offer_size
         first = 0 if self._protocol == ALL else int(self._blocks[user]) * size
-        self.offer: Ints = np.arange(first, first + size)
+        self.offer = np.arange(first, first + size)
 
     def pull(self, arm: int) -> Pulled:
         """Give the user an arm of the offer; then it is the next user's turn."""
@@ -88,9 +125,14 @@ class Episode:
             self._spare,
             self._dims,
         )
-        gap = float(self._values[user, self.offer].max() - self._values[user, chosen])
+        values = self.means[self.offer] @ self.preferences[user]
+        place = int(np.flatnonzero(self.offer == chosen)[0])
+        lacking = shortfall(self.means[self.offer], place, 0, len(self.offer), self._dims)
+        if self._live is not None and (self._live.missing > 0.0 or self._live.untold > 0):
+            hide(self._reward, self._live, self._missing, self._dims)
         reward = self._reward[: self.environment.objectives].copy()
-        pulled = Pulled(user, chosen, reward, float(overall), self._stated.copy(), gap)
+        gap = float(values.max() - values[place])
+        pulled = Pulled(user, chosen, reward, float(overall), self._stated.copy(), gap, float(lacking))
         there = self.environment.users
         if self.round < self.environment.arrival:
             there -= self.environment.newcomers

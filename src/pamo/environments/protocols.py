@@ -1,6 +1,7 @@
-"""Who is offered which arms in a round: blocks at random, blocks in rotation, or everything to everybody.
+"""Who is offered which arms in a round: blocks at random, blocks in rotation, everything to everybody, or any subset.
 
-The arms of block b are b·size … (b+1)·size − 1. A protocol writes one block a user and round.
+The arms of block b are b·size … (b+1)·size − 1. A protocol of blocks writes one a user and round; subsets of all arms
+are drawn by `pamo.environments.live`.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import numpy.typing as npt
 from pamo.compiling import inlined
 from pamo.streams import Stream, shuffle
 
-RANDOM, ROTATE, ALL = range(3)
+RANDOM, ROTATE, ALL, SUBSET = range(4)
 
-PROTOCOLS: dict[str, int] = {"random": RANDOM, "rotate": ROTATE, "all": ALL}
+PROTOCOLS: dict[str, int] = {"random": RANDOM, "rotate": ROTATE, "all": ALL, "subset": SUBSET}
 """random: a new permutation each round (the paper's appendix). rotate: each block moves on to the next user
-(its main text). all: every arm to every user."""
+(its main text). all: every arm to every user. subset: to each user as many of all arms as a block has, drawn anew each
+round (the model's 𝒜ₜⁿ ⊆ [K])."""
 
 
 @inlined

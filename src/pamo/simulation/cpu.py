@@ -30,6 +30,7 @@ from pamo.simulation.plain import Plain, PlainPolicy, play_plainly
 from pamo.simulation.result import PolicyResult, Result
 from pamo.simulation.rounds import choosing, drawing
 from pamo.simulation.trajectory import noting, room_of, width_of, write_trajectory
+from pamo.simulation.worlds import world_for
 from pamo.tabular import require_pyarrow
 
 _MAX_SEED = 2**63 - 1
@@ -87,6 +88,7 @@ def simulate(
         raise InputError(f"expected precision 'double' on the device 'cpu', got {precision!r}; 'cuda' has both")
     _threads(threads, trials)  # before a bar is there to be written over, as all that may be refused
     if device == "cuda":
+        _still(environment, "the device 'cuda'")
         _cuda().require_cuda()
     marks = _checkpoints(checkpoints, rounds)
     if trials * len(marks) * environment.users > MOST_CELLS or trials * environment.arm_count > MOST_CELLS:
@@ -133,6 +135,7 @@ def _noted(
 ) -> tuple[Floats, Observer]:
     """Return room for the notes of every decision, and who notes them."""
     (one, *more), target = ready, Path(trajectory)
+    _still(one.environment, "a trajectory")
     if more or isinstance(one.policy, Plain) or type(one.policy).remember is not None or device != "cpu":
         raise InputError(
             "expected one policy with a kernel, that keeps no rows of its own, on the device 'cpu', for a trajectory"
@@ -186,6 +189,7 @@ def observe(
 
     stated: whether users state their preferences, for the observer's sake.
     """
+    _still(environment, "an observer")
     ready = _Ready(policy, environment, rounds, observed=observer.rows, stated=stated)
     notes = np.zeros((trials, observer.width))
     records, _ = ready.play(
@@ -274,7 +278,8 @@ class _Ready:
         counts, stop = np.zeros(trials, dtype=np.int64), np.zeros(1, dtype=np.int64)
         size = max(-(-trials // (4 * workers)), min(-(-ABREAST // plan.users), -(-trials // workers)))
         chunks = [(first, min(first + size, trials)) for first in range(0, trials, size)]
-        loop = trial_loop(environment.objectives, self._spread is not None, observer is not None)
+        live = environment.live
+        loop = trial_loop(environment.objectives, self._spread is not None, observer is not None, live is not None)
         kernels: tuple[Any, ...] = (
             choose,
             type(environment).instance,
@@ -291,9 +296,9 @@ class _Ready:
                 np.empty(1 if observer is None else observer.room),
             )
             together = abreast(plan, last - first)
-            shapes = shapes_of_desk(
-                plan, self._spread, environment.objectives, trials=together, lanes=LANES, keeps=self._keeps
-            )
+            sizes: dict[str, Any] = {"trials": together, "lanes": LANES}
+            shapes = shapes_of_desk(plan, self._spread, environment.objectives, keeps=self._keeps, live=live, **sizes)
+            world = None if live is None else world_for(live, plan, environment.objectives, **sizes)
             loop(
                 *kernels,
                 np.uint64(seed),
@@ -311,6 +316,7 @@ class _Ready:
                 stop,
                 LANES,
                 self._spread,
+                world,
                 filled(shapes, zeros),
                 dims,
             )
@@ -341,6 +347,14 @@ class _Ready:
         return records, time.perf_counter() - started
 
 
+def _still(environment: Environment, what: str) -> None:
+    """Raise an error for an environment that is live, where that is not known."""
+    if environment.live is not None:
+        raise InputError(
+            f"expected an environment with its arms in blocks, one truth, and feedback at once and in full, for {what}"
+        )
+
+
 def plan_for(policy: Policy, environment: Environment, rounds: int) -> TrialPlan:
     """Return what the trial loop is told of a policy and an environment."""
     estimate = policy.estimate(environment.objectives)
@@ -349,7 +363,7 @@ def plan_for(policy: Policy, environment: Environment, rounds: int) -> TrialPlan
         rounds=rounds,
         users=environment.users,
         arms=environment.arm_count,
-        offer_size=environment.offer_size,
+        offer_size=environment.arm_count if environment.protocol == "subset" else environment.offer_size,
         protocol=PROTOCOLS[environment.protocol],
         newcomers=environment.newcomers,
         arrival=environment.arrival,

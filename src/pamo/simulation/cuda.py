@@ -317,6 +317,7 @@ def _compiled(
             stop,
             None,
             spread,
+            None,
             desk,
             dims,
         )

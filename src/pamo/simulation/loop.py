@@ -2,8 +2,9 @@
 
 It is compiled once for each number of objectives, not for each policy: policy and environment come in as functions of
 a fixed type, each called once a round for all users of the trials that are played abreast (`pamo.simulation.rounds`).
-An observer may come in as well, and see what was known when the users of a trial chose. A GPU runs the same loop, a
-thread for each trial, compiled for one policy and problem (`pamo.simulation.cuda`).
+An observer may come in as well, and see what was known when the users of a trial chose. What is asked for beside where
+an environment is live is in `pamo.simulation.worlds`. A GPU runs the same loop, a thread for each trial, compiled for
+one policy and problem (`pamo.simulation.cuda`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numba import types
 from pamo.arrays import Floats, Ints
 from pamo.compiling import bare, compile_for, count_of, dimensions, generally, kernel, lane_of, row_of, seat
 from pamo.environments.base import instance_signature
+from pamo.environments.live import Live, begins, drift, turn
 from pamo.environments.protocols import ALL, assign
 from pamo.pareto import shortfall
 from pamo.policies.base import Keeps, Kept, scratch_for
@@ -35,6 +37,7 @@ from pamo.reading import (
 )
 from pamo.simulation.learning import (
     EVERYBODY,
+    KNOWN,
     NEWCOMERS,
     NOBODY,
     PLAN_TYPE,
@@ -51,6 +54,18 @@ from pamo.simulation.learning import (
     shapes_of_users,
 )
 from pamo.simulation.rounds import choosing_signature, drawing_signature
+from pamo.simulation.worlds import (
+    WORLD_TYPE,
+    World,
+    begin_world,
+    end_decisions,
+    fit_to_features,
+    hear,
+    learn_arms,
+    offer_subsets,
+    tell_preferences,
+    wait_for,
+)
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
 
 _NOTHING = Keeps()
@@ -121,13 +136,21 @@ def abreast(plan: TrialPlan, trials: int) -> int:
 
 
 def shapes_of_desk(
-    plan: TrialPlan, spread: Spread | None, objectives: int, *, trials: int, lanes: int, keeps: Keeps = _NOTHING
+    plan: TrialPlan,
+    spread: Spread | None,
+    objectives: int,
+    *,
+    trials: int,
+    lanes: int,
+    keeps: Keeps = _NOTHING,
+    live: Live | None = None,
 ) -> Any:
     """Return the shapes of the tables of a `Desk`, for so many trials abreast and users in so many lanes."""
     users, blocks = trials * plan.users, plan.arms // plan.offer_size
     tiles, chunks = (users if plan.per_user else trials) * blocks, -(-users // lanes)
     wide = -(-plan.offer_size // lanes) * lanes
-    height = scatter_at(objectives) if spread is None else tile_height(objectives)
+    whole = spread is not None or (live is not None and (live.missing or live.untold))
+    height = tile_height(objectives) if whole else scatter_at(objectives)
     square = (objectives, objectives)
     shapes: Any = Desk
     rooms: Any = Room
@@ -135,7 +158,7 @@ def shapes_of_desk(
     return shapes(
         means=(trials, plan.arms, objectives),
         truth=(trials, plan.users, objectives),
-        gaps=(trials, plan.users, plan.arms),
+        gaps=(trials, plan.users, plan.arms) if live is None else (trials, 1, 1),
         pareto=(trials, plan.arms),
         arms=(tiles, height, wide),
         sums=(tiles * plan.offer_size, objectives + 1),
@@ -264,6 +287,7 @@ def run_trials(
     stop: Ints,
     lanes: int | None,
     spread: Spread | None,
+    world: World | None,
     desk: Desk,
     dims: Any,
 ) -> None:
@@ -278,6 +302,14 @@ def run_trials(
     regret, totals = desk.regret, desk.totals
     for i in range(plan.arms):
         desk.every[i] = i
+    # What those who choose are told: the arms in their blocks, or a tile of each user's own where offers are subsets.
+    asked, shown, numbered, listed, scores, scratch = plan, arms, tiles, desk.every, desk.scores, desk.scratch
+    pulled, late = chosen, 0
+    if world is not None:
+        pulled, late = world.heard, world.live.delay
+        if world.live.offered > 0:
+            asked, shown, numbered, listed = world.asked, world.tiles, world.numbers, world.offers
+            scores, scratch = world.scores, world.scratch
 
     for base in range(first_row, last_row, most):
         trials = min(most, last_row - base)
@@ -285,9 +317,12 @@ def run_trials(
             for purpose in (INSTANCE, ENVIRONMENT, POLICY, STATED):
                 start(streams[trial, purpose], key_of(seed, first_trial + base + trial, purpose))
             instance(means[trial], truth[trial], numbers, streams[trial, INSTANCE], dims)
-            write_gaps(gaps[trial], pareto[trial], means[trial], truth[trial], size, dims)
+            if world is None:
+                write_gaps(gaps[trial], pareto[trial], means[trial], truth[trial], size, dims)
             for block in range(blocks):
                 assigned[trial, block] = block
+        if world is not None:
+            begin_world(world, means, seed, first_trial + base, trials)
         for tile in range(len(arms)):
             clear_arms(arms[tile])
         sums.fill(0.0)
@@ -307,27 +342,46 @@ def run_trials(
 
         for t in range(1, plan.rounds + 1):
             present = each if t >= plan.arrival else each - plan.newcomers
+            heard, answered, drawn, told = t, present, rewards, statements
+            if world is not None:
+                heard = t - late
+                answered = 0 if heard < 1 else each if heard >= plan.arrival else each - plan.newcomers
+                drawn, told = world.rewards[t % (late + 1)], world.statements[t % (late + 1)]
+                for trial in range(trials):
+                    drift(means[trial], world.means[trial], world.live, t)
+                    drift(truth[trial], world.truth[trial], world.live, t)
+                    if begins(world.live, t):
+                        instance(world.means[trial], world.truth[trial], numbers, streams[trial, INSTANCE], dims)
+                        stream = world.streams[trial, 0]
+                        turn(means[trial], world.means[trial], world.live.changing_arms, world.live, stream)
+                        turn(truth[trial], world.truth[trial], world.live.changing_users, world.live, stream)
+                    if plan.kind == KNOWN and world.live.every > 0:
+                        tell_preferences(users, trial, truth[trial])
             for trial in range(trials):
                 assign(assigned[trial], plan.protocol, streams[trial, ENVIRONMENT])
                 for n in range(trial * each, (trial + 1) * each):
-                    block = 0 if plan.protocol == ALL else assigned[trial, n - trial * each]
+                    block = 0 if plan.protocol >= ALL else assigned[trial, n - trial * each]
                     tiles[n] = (n if plan.per_user else trial) * blocks + block
+                if world is not None:  # noqa: SIM102  # Numba drops it for a None only as it stands
+                    if world.live.offered > 0:
+                        offer_subsets(world, trial, plan, arms, streams)
             choose(
                 places,
-                tiles,
+                numbered,
                 trials,
                 t,
-                plan,
-                arms,
+                t - 1 - late,
+                asked,
+                shown,
                 users.read,
                 common,
                 hyperparameters,
                 streams,
-                desk.scores,
-                desk.scratch,
+                scores,
+                scratch,
                 desk.kept,
-                desk.every,
-                chosen,
+                listed,
+                pulled,
                 rewards,
                 lanes,
                 dims,
@@ -335,9 +389,12 @@ def run_trials(
             for trial in range(trials):
                 for n in range(trial * each, trial * each + present):
                     chosen[n] = (tiles[n] % blocks) * size + places[n]
+                    if world is not None:  # noqa: SIM102  # as above
+                        if world.live.offered > 0:
+                            chosen[n] = world.offers[n * world.live.offered + places[n]]
             draw(
-                rewards,
-                statements,
+                drawn,
+                told,
                 chosen,
                 trials,
                 present,
@@ -367,39 +424,67 @@ def run_trials(
                         rewards,
                     )
                     observer(moment, watched, plan, dims)
-            if t == 1:
+            if world is not None:
+                for trial in range(trials):
+                    end_decisions(
+                        world,
+                        trial,
+                        t,
+                        present,
+                        plan,
+                        desk.every,
+                        chosen,
+                        means[trial],
+                        truth[trial],
+                        regret[trial],
+                        totals[trial],
+                        records.pulls[base + trial],
+                        lanes,
+                        dims,
+                    )
+                hear(world, trials, heard, answered, plan, arms, rewards, statements, lanes, dims)
+            if heard == 1:
                 arrive(users, trials, 0, each - plan.newcomers, plan, lanes, rarely)
-            if t == plan.arrival:
+            if heard == plan.arrival:
                 arrive(users, trials, each - plan.newcomers, each, plan, lanes, rarely)
             learn_users(users, trials, rewards, statements, plan, lanes, desk.room, spread, dims)
             # Every user chose from the arms as they stood at the round's start.
-            for trial in range(trials):
-                pareto_regret, overall, optimal = 0.0, 0.0, 0.0
-                for n in range(present):
-                    i = trial * each + n
-                    arm, (chunk, lane) = chosen[i], seat(i, lanes)
-                    gap = gaps[trial, n, arm]
-                    regret[trial, n] += gap
-                    pareto_regret += pareto[trial, arm]
-                    overall += rewards[chunk, objectives, lane]
-                    optimal += 1.0 if gap == 0.0 else 0.0
-                    tile, own = bare(arms[tiles[i]]), bare(sums[tiles[i] * size + places[i]])
-                    values, shared = lane_of(rewards[chunk], lane, lanes), bare(common[trial])
-                    step_arm(tile, places[i], own, values, shared, spread, dims)
-                totals[trial, 0] += pareto_regret
-                totals[trial, 1] += overall
-                totals[trial, 2] += optimal
+            if world is not None:
+                for trial in range(trials):
+                    shared = common[trial]
+                    if spread is not None:
+                        wait_for(world, trial, present, plan, arms, chosen, dims)
+                    learn_arms(world, trial, heard, answered, plan, arms, sums, shared, rewards, spread, lanes, dims)
+            if world is None:
+                for trial in range(trials):
+                    pareto_regret, overall, optimal = 0.0, 0.0, 0.0
+                    for n in range(present):
+                        i = trial * each + n
+                        arm, (chunk, lane) = chosen[i], seat(i, lanes)
+                        gap = gaps[trial, n, arm]
+                        regret[trial, n] += gap
+                        pareto_regret += pareto[trial, arm]
+                        overall += rewards[chunk, objectives, lane]
+                        optimal += 1.0 if gap == 0.0 else 0.0
+                        tile, own = bare(arms[tiles[i]]), bare(sums[tiles[i] * size + places[i]])
+                        values, shared = lane_of(rewards[chunk], lane, lanes), bare(common[trial])
+                        step_arm(tile, places[i], own, values, shared, spread, dims)
+                    totals[trial, 0] += pareto_regret
+                    totals[trial, 1] += overall
+                    totals[trial, 2] += optimal
             if spread is not None:
-                whose, own = NOBODY, t - plan.arrival + 1
+                whose, own = NOBODY, heard - plan.arrival + 1
                 if spread.shared and spread.levels and plan.newcomers > 0 and own >= due_new:
                     due_new, whose = following_fit(own), NEWCOMERS
-                if t >= due:
-                    due, whose = following_fit(t), EVERYBODY
+                if heard >= due:
+                    due, whose = following_fit(heard), EVERYBODY
                 reading = plan.kind == RIDGE and (spread.bias or spread.non_negative)
                 if reading or whose != NOBODY:
                     relearn(
                         whose, reading, users, arms, common, trials, plan, spread, desk.working, desk.fitting, rarely
                     )
+                if world is not None:
+                    fit_to_features(world, whose, trials, arms, common, spread, rarely)
             if t == checkpoints[place]:
                 for trial in range(trials):
                     row = base + trial
@@ -414,13 +499,14 @@ def run_trials(
                 place += 1
                 if stop[0] != 0:
                     return
-        for trial in range(trials):
-            for i in range(plan.arms):
-                pulls = 0.0
-                for owner in range(each if plan.per_user else 1):
-                    tile = ((trial * each + owner) if plan.per_user else trial) * blocks + i // size
-                    pulls += arms[tile, PULLS, i % size]
-                records.pulls[base + trial, i] = pulls
+        if world is None:
+            for trial in range(trials):
+                for i in range(plan.arms):
+                    pulls = 0.0
+                    for owner in range(each if plan.per_user else 1):
+                        tile = ((trial * each + owner) if plan.per_user else trial) * blocks + i // size
+                        pulls += arms[tile, PULLS, i % size]
+                    records.pulls[base + trial, i] = pulls
 
 
 def _array(axes: int, of: Any = types.float64) -> Any:
@@ -456,7 +542,7 @@ WATCHED_TYPE = types.NamedTuple((_array(1), _array(2), _array(1)), Watched)
 
 
 @cache
-def trial_loop(objectives: int, reads_spread: bool = False, observed: bool = False) -> Any:
+def trial_loop(objectives: int, reads_spread: bool = False, observed: bool = False, live: bool = False) -> Any:
     """Return the trial loop compiled for this number of objectives (one for all that are not `SPECIALISED`)."""
     whole, indices = types.int64, _array(1, types.int64)
     signature = types.void(
@@ -480,6 +566,7 @@ def trial_loop(objectives: int, reads_spread: bool = False, observed: bool = Fal
         indices,
         whole,
         SPREAD_TYPE if reads_spread else types.none,
+        WORLD_TYPE if live else types.none,
         _desk_type(),
         numba.typeof(dimensions(objectives)),
     )

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import dimensions
 from pamo.environments import Environment
 from pamo.environments.episode import Episode, Pulled
 from pamo.errors import InputError
-from pamo.pareto import shortfall
 from pamo.policies.base import Feedback, Policy
 from pamo.progress import Progress, unseen
 from pamo.simulation.loop import Records
@@ -28,7 +27,7 @@ class PlainPolicy(Protocol):
         """Return one of the arms on offer, for this user."""
 
     def learn(self, user: int, arm: int, reward: Floats, overall: float, stated: Floats) -> None:
-        """Take in what a pull gave. A round's pulls are told after all of the round's choices."""
+        """Take in what a pull gave, NaN being what is not told. A round's pulls come after all of its choices."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,29 +77,25 @@ def play_plainly(
     for trial in range(trials):
         own = copy.deepcopy(policy.plain)
         episode = environment.start(seed, first_trial + trial)
-        pareto = _pareto(environment, episode.means)
+        late: deque[list[Pulled]] = deque()
         regret, totals = np.zeros(environment.users), np.zeros(3)
         for t in range(1, rounds + 1):
             now: list[Pulled] = []
             while episode.round == t:
                 now.append(episode.pull(_choose(own, policy.id, episode)))
             for one in now:
-                own.learn(one.user, one.arm, one.reward, one.overall, one.stated)
                 regret[one.user] += one.regret
-                totals += pareto[one.arm], one.overall, one.regret == 0.0
+                totals += one.pareto_regret, one.overall, one.regret == 0.0
                 records.pulls[trial, one.arm] += 1.0
+            late.append(now)
+            for one in late.popleft() if len(late) > environment.delay else ():
+                own.learn(one.user, one.arm, one.reward, one.overall, one.stated)
             if t in places:
                 records.regret_by_user[trial, places[t]] = regret
                 for table, total in zip((records.pareto_regret, records.overall, records.optimal), totals, strict=True):
                     table[trial, places[t]] = total
                 told(1.0 / trials / len(marks))
     return time.perf_counter() - started
-
-
-def _pareto(environment: Environment, means: Floats) -> Floats:
-    """Return each arm's Pareto regret in its block."""
-    size, dims = environment.offer_size, dimensions(environment.objectives)
-    return np.array([shortfall(means, i, i // size * size, i // size * size + size, dims) for i in range(len(means))])
 
 
 def _choose(policy: PlainPolicy, name: str, episode: Episode) -> int:

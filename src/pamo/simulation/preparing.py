@@ -35,7 +35,8 @@ def job_for(policy: Policy, environment: Environment) -> Job:
     size = environment.objectives if environment.objectives in SPECIALISED else None
     kernels = (type(policy).kernel, type(policy).remember, type(environment).draw, type(environment).instance)
     names = tuple(None if one is None else (one.__module__, one.__name__) for one in kernels)
-    return Job((size, *names), play_once, (policy, environment), (size, policy.reads_spread))
+    live = environment.live is not None
+    return Job((size, *names, live), play_once, (policy, environment), (size, policy.reads_spread, live))
 
 
 def play_once(policy: Policy, environment: Environment) -> None:

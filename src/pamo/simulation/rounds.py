@@ -34,8 +34,8 @@ KEPT_TYPE = types.NamedTuple((_floats(3), _floats(3), _floats(2)), Kept)
 def choosing(kernel: Any, remember: Any = None) -> Any:
     """Return what has all users of several trials choose by a policy's kernel.
 
-    Where the policy keeps rows of its own, what the last round gave is first taken into them by its `remember`: nobody
-    needs them earlier, and the loop is the same for all policies.
+    Where the policy keeps rows of its own, what was heard last, of the round `heard`, is first taken into them by its
+    `remember`: nobody needs them earlier, and the loop is the same for all policies.
     """
     score = apart(kernel.py_func)
     take = None if remember is None else apart(remember.py_func)
@@ -45,6 +45,7 @@ def choosing(kernel: Any, remember: Any = None) -> Any:
         tiles: Ints,
         trials: int,
         t: int,
+        heard: int,
         plan: TrialPlan,
         arms: Floats,
         users: Floats,
@@ -66,11 +67,11 @@ def choosing(kernel: Any, remember: Any = None) -> Any:
             run = Run(hyperparameters, stream, scratch)
             if take is not None:
                 rows = Kept(bare(kept.by_arm[trial]), bare(kept.by_user[trial]), bare(kept.shared[trial]))
-                present = plan.users if t > plan.arrival else settled
-                for n in range(present if t > 1 else 0):
+                present = plan.users if heard >= plan.arrival else settled
+                for n in range(present if heard >= 1 else 0):
                     place = trial * plan.users + n
                     chunk, lane = seat(place, lanes)
-                    about = Keeping(hyperparameters, stream, scratch, rows, t - 1, n, bare(every[:0]))
+                    about = Keeping(hyperparameters, stream, scratch, rows, heard, n, bare(every[:0]))
                     take(pulled[place], lane_of(rewards[chunk], lane, lanes), about, dims)
             # Those who were there from the beginning, and then the newcomers, whose own rounds are fewer.
             for part in range(2):
@@ -100,6 +101,7 @@ def choosing_signature(objectives: int) -> Any:
     return types.void(
         _INTS,
         _INTS,
+        _WHOLE,
         _WHOLE,
         _WHOLE,
         PLAN_TYPE,

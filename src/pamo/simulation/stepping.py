@@ -73,6 +73,8 @@ class Player:
         objectives, users, arms = environment.objectives, environment.users, environment.arm_count
         if Feedback.TRUE in policy.reads and known is None:
             raise InputError(f"{policy.id} reads the users' true mean preferences: pass known=…, (users, D)")
+        if environment.missing or environment.untold or environment.features:
+            raise InputError("a policy that is asked step by step knows no features, and learns from whole rewards")
         self._dims, self._objectives = dimensions(objectives), objectives
         self._plan = plan_for(policy, environment, rounds or 0)
         self._spread = spread_for(policy, objectives)
