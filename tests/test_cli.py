@@ -353,7 +353,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(command, words, capsys, tmp_p
     assert err.startswith("pamo: ")
     assert err.endswith("\n")
     assert err.count("\n") == 1, "more than one line"
-    assert len(err) < 400
+    assert len(err) < 500
     for word in words:
         assert word in err
     assert list(tmp_path.iterdir()) == []

@@ -262,7 +262,7 @@ def _fit(rounds: Rounds, differ: str) -> Foretelling:
         # takes for weights that all have: so what they differ by is found anew once μ counts users by what they say.
         spread, spread_freedom = _spread(users, rounds, center, mean, guess)
         if not choosing and differ != "nothing":
-            ridge = np.maximum(noise / spread, math.exp(_LOWEST))
+            ridge = np.clip(noise / np.maximum(spread, 1e-300), math.exp(_LOWEST), math.exp(ALIKE))
         mean, curvature = _everybody(moments, ridge if ridge[0] < _POOLED else None, guess, noise)
         noise, freedom = _noise(moments, mean, ridge, len(overall), guess)
     gram = moments[:, :-1, :-1]
@@ -292,7 +292,7 @@ def regressions(users: UserStatistics, common: Foretelling) -> Floats:
     >>> users.observe([0, 0, 0], [[0.0], [0.5], [1.0]], overall=[0.1, 0.5, 0.9])
     >>> rounds = Rounds(np.array([[0.0], [0.5], [1.0]]), np.array([0.1, 0.5, 0.9]), np.array([0, 3]))
     >>> regressions(users, fit(rounds)).round(2).tolist()
-    [[0.5, 0.8], [0.5, 0.84]]
+    [[0.5, 0.8], [0.5, 0.82]]
     """
     return _posterior(_moments(users, common.weights, common.center), common.mean, common.ridge)
 

@@ -66,5 +66,7 @@ class Ages:
     def expired(self, decision: DecisionMade, at: float) -> bool:
         """Tell whether a decision takes no feedback any more."""
         made = decision.at if decision.since is None else decision.since
-        age = at - made - sum(after - before for before, after in self._set if made <= before and at >= after)
+        age = at - made
+        if self._set:
+            age -= sum(after - before for before, after in self._set if made <= before and at >= after)
         return age > self.expires_after
