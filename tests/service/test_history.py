@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -111,3 +113,33 @@ def test_nothing_is_counted_twice(tmp_path: Path, postgres_url: Callable[[], str
         assert store.activity(901) == {1800: [1.0, 1.0]}
         assert store.counted() == 4
         house.close()
+
+
+@pytest.mark.parametrize(("share", "rests"), [(0.1, [3.0, 3.0, 3.0]), (0.9, [3.0, 40.0, 40.0])])
+def test_counting_gives_way_to_a_busy_process(
+    monkeypatch: pytest.MonkeyPatch, share: float, rests: list[float]
+) -> None:
+    """Of three pieces that take a second each; share: of a processor that others use while it rests."""
+    wall, spent, slept = 0.0, 0.0, list[float]()
+
+    def count(_: History) -> bool:
+        nonlocal wall
+        wall += 1.0
+        return True
+
+    async def sleep(seconds: float) -> None:
+        nonlocal wall, spent
+        if len(slept) == len(rests):
+            raise asyncio.CancelledError
+        slept.append(seconds)
+        wall, spent = wall + seconds, spent + share * seconds
+
+    async def at_once(work: Callable[[], bool]) -> bool:
+        return work()
+
+    monkeypatch.setattr(History, "advance", count)
+    monkeypatch.setattr(history, "time", SimpleNamespace(monotonic=lambda: wall, process_time=lambda: spent))
+    monkeypatch.setattr(history, "asyncio", SimpleNamespace(to_thread=at_once, sleep=sleep))
+    with Engine(["a"]) as engine, pytest.raises(asyncio.CancelledError):
+        asyncio.run(History(engine.store, Activity(engine)).keep())
+    assert slept == rests

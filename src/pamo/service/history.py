@@ -32,8 +32,10 @@ FRESH = 2.0
 """Seconds for which what was counted is not looked at again by whoever asks, where that costs others anything."""
 PIECE = 5000
 """Events that are counted at a time: about as many milliseconds as a tenth of that."""
-REST = 3.0
-"""How many times as long as it counted it rests, while there is more to count."""
+REST, LONG_REST = 3.0, 40.0
+"""How many times as long as it counted it rests while there is more to count: the second if the process is busy."""
+BUSY = 0.3
+"""Of a processor, while it rested: counting takes its time from those who are served."""
 EARLIEST, LATEST = 0.0, 253_402_300_800.0
 """Times that are shown: whoever wrote another had a clock of their own."""
 
@@ -61,7 +63,7 @@ class History:
 
     async def keep(self) -> None:
         """Go on counting until cancelled."""
-        said = ""
+        said, busy = "", False
         while True:
             began, more = time.monotonic(), False
             try:
@@ -70,8 +72,10 @@ class History:
                 if str(error) != said:
                     said = str(error)
                     logging.getLogger("pamo.service").warning("what went on is not counted: %s", error)
-            took = time.monotonic() - began
-            await asyncio.sleep(REST * took if more else EVERY * (1.0 + random.random()))  # workers take turns
+            ended, spent = time.monotonic(), time.process_time()
+            rest = (LONG_REST if busy else REST) * (ended - began)
+            await asyncio.sleep(rest if more else EVERY * (1.0 + random.random()))  # workers take turns
+            busy = time.process_time() - spent > BUSY * (time.monotonic() - ended)
 
     def advance(self) -> bool:
         """Count some of the events that are not counted yet; tell whether there may be more."""
