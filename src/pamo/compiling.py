@@ -69,7 +69,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _cached(numba.njit(**OPTIONS)(function))
 
 
-class _Part(_Library):  # type: ignore[misc]  # of Numba, untyped
+class _InlinedCode(_Library):  # type: ignore[misc]  # of Numba, untyped
     """Code that is only ever compiled into other code.
 
     It is optimised where it went, with all that is known there. To optimise it by itself as well, at every level of
@@ -101,12 +101,12 @@ class _Inside(Compiler):
     def define_pipelines(self) -> Any:
         state: Any = self.state
         state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
-        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
 
 
-class _KeptPart(_Kept):  # type: ignore[misc]  # of Numba, untyped
-    """What is cached of a part, and made one again."""
+class _KeptInlined(_Kept):  # type: ignore[misc]  # of Numba, untyped
+    """What is cached of such code, and made it again."""
 
     def reduce(self, result: Any) -> Any:
         of = result.fndesc
@@ -118,7 +118,7 @@ class _KeptPart(_Kept):  # type: ignore[misc]  # of Numba, untyped
         name, code, of, environment, signature, reload_init = payload
         for load in reload_init:
             load()
-        library = _Part(context.codegen(), name)
+        library = _InlinedCode(context.codegen(), name)
         library._final_module = library._shared_module = binding.parse_bitcode(code)
         library._finalize_final_module()
         return compile_result(
@@ -156,7 +156,7 @@ def inlined(function: Callable[..., Any], compiler: type[Compiler] = _Inside) ->
         compiled.__class__ = _Within
     usual = getattr(getattr(compiled, "_cache", None), "_index_key", None)
     if usual is not None:  # the same function may be a kernel, too
-        compiled._cache._impl.__class__ = _KeptPart
+        compiled._cache._impl.__class__ = _KeptInlined
         compiled._cache._index_key = lambda signature, codegen: (usual(signature, codegen), compiler.__name__)
     return compiled
 

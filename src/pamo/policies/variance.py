@@ -188,6 +188,10 @@ def _terms(offered: int, arms: Floats, user: Floats, common: Floats, run: Run, d
     return scale, prior, noisy, few, shared, level, first, unseen, many * many / max(unseen * unseen, 1e-300)
 
 
+_UNSEEN = 7
+"""Where √Σc_d²v_d stands among the terms."""
+
+
 @inlined
 def _reward_bonus(
     arms: Floats, j: int, user: Floats, known: float, log_known: float, unseen: float, terms: Any, dims: Any
@@ -233,7 +237,7 @@ def _score_hidden_v(
     if _is_even(arms, dims):
         for j in range(len(scores)):
             known = max(arms[PULLS, j], 1.0)
-            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], terms[7], terms, dims)
+            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], terms[_UNSEEN], terms, dims)
             score = value_of(arms, j, user, dims) + bonus
             scores[j] = score + _preference_bonus(arms, j, user, noise, rounds, dims)
         return
@@ -252,7 +256,7 @@ def _score_estimated_v(
     if _is_even(arms, dims):
         for j in range(len(scores)):
             known = max(arms[PULLS, j], 1.0)
-            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], terms[7], terms, dims)
+            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], terms[_UNSEEN], terms, dims)
             scores[j] = value_of(arms, j, user, dims) + bonus
         return
     for j in range(len(scores)):
