@@ -30,8 +30,9 @@ from pamo import environments, policies, simulate
 from pamo.arrays import Floats
 from pamo.compiling import count_of, kernel, log
 from pamo.environments import Environment
-from pamo.experiments.compare import counted, linear_trials
+from pamo.experiments.compare import linear_trials
 from pamo.experiments.suites import SUITES
+from pamo.experiments.tasks import counted
 from pamo.policies import Policy, Run
 from pamo.policies.base import value_of
 from pamo.policies.variance import PrucbHpV, _all_pulls, _common_variance, _preference_bonus, _squares

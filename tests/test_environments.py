@@ -299,6 +299,8 @@ def test_all_to_all_draws_nothing_and_moves_nothing() -> None:
         (lambda: Gaussian(block_size=-2), "expected block_size to be at least 1, got -2"),
         (lambda: environments.create("gaussian", objectives=2.5), "expected objectives as a whole number, got 2.5"),
         (lambda: Gaussian(users=True), "expected users as a whole number, got True"),
+        (lambda: environments.create("gaussian", reward_variance="high"), "reward_variance as a number, got 'high'"),
+        (lambda: environments.create("gaussian", protocol=3), "expected protocol as a word, got 3"),
         (lambda: Gaussian(arms=4, block_size=5), "an offer of 5 arms is larger than the 4 arms there are"),
         (lambda: Gaussian(users=2, arms=9, block_size=2), "expected arms to fill blocks of 2, got 9"),
         (lambda: Gaussian(users=3, arms=4, block_size=2), r"a block of 2 arms for each of 3 users \(at least 6"),

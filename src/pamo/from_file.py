@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
@@ -14,6 +15,7 @@ from pamo.errors import InputError, unknown_name
 
 Kind = TypeVar("Kind")
 
+_PREFIX = "pamo_own_"
 _NAMED = re.compile(r"(?P<file>.+\.py):(?P<name>[^:=,]+)(?::(?P<rest>.*))?")
 
 
@@ -32,7 +34,7 @@ def parts_of(text: str) -> tuple[str, str] | None:
 def class_in(text: str, base: type[Kind], what: str) -> type[Kind]:
     """Return the class that `FILE.py:NAME` names; it has to be one of the given kind, `what` in words."""
     file, _, name = text.rpartition(":")
-    module = _module(file, what)
+    module = run_file(file, what)
     classes = {
         key: value
         for key, value in vars(module).items()
@@ -45,12 +47,12 @@ def class_in(text: str, base: type[Kind], what: str) -> type[Kind]:
     return classes[name]
 
 
-def _module(file: str, what: str) -> ModuleType:
+def run_file(file: str, what: str = "file") -> ModuleType:
     """Run a file once, under a name of its own, which what it defines is known by."""
     path = Path(file).resolve()
     if not path.is_file():
         raise InputError(f"expected a {what} as FILE.py:NAME, and there is no file {file!r}")
-    name = f"pamo_own_{crc32(str(path).encode()):08x}_{path.stem}"
+    name = f"{_PREFIX}{crc32(str(path).encode()):08x}_{path.stem}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
@@ -63,3 +65,13 @@ def _module(file: str, what: str) -> ModuleType:
             del sys.modules[name]
             raise InputError(f"{file} could not be run: {type(error).__name__}: {error}") from error
     return sys.modules[name]
+
+
+def own_files() -> list[str]:
+    """Return the files that were run so far: another process runs them too, before it is sent what they define."""
+    return [str(module.__file__) for name, module in sorted(sys.modules.items()) if name.startswith(_PREFIX)]
+
+
+def own_sources() -> dict[str, str]:
+    """Return a digest of each of these files: what they define may change between two runs."""
+    return {file: sha256(Path(file).read_bytes()).hexdigest() for file in own_files()}

@@ -32,6 +32,7 @@ from pamo.cli.ratings import add_ratings
 from pamo.cli.research import add_compare, add_reproduce
 from pamo.cli.service import add_service
 from pamo.cli.store import add_store
+from pamo.cli.sweep import add_sweep
 from pamo.cli.version import version
 from pamo.errors import PamoError
 from pamo.plain import to_json
@@ -96,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--verbose", action="store_true", help="with --version: and all that a bug report needs")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_simulate(commands)
+    add_sweep(commands)
     add_compare(commands)
     add_reproduce(commands)
     add_evaluate(commands)

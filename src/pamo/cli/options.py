@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pamo.environments import Environment
 from pamo.environments.base import kinds_of
@@ -15,6 +16,9 @@ from pamo.errors import InputError
 from pamo.plain import to_json
 from pamo.simulation.plot import require_matplotlib
 from pamo.tabular import require_pyarrow
+
+if TYPE_CHECKING:
+    from pamo.experiments.tasks import Runner
 
 _LARGEST = 2**63 - 1  # what the compiled code counts with
 
@@ -82,6 +86,37 @@ def add_whole(parser: Any, flag: str, default: int, metavar: str, help: str) -> 
 def add_seed(parser: Any) -> None:
     """Add `--seed`."""
     add_whole(parser, "--seed", 1, "S", "same seed, same result")
+
+
+def add_runner(parser: Any) -> None:
+    """Add `--runner` and `--address`; `runner_of` reads them."""
+    parser.add_argument(
+        "--runner",
+        choices=("local", "ray"),
+        default="local",
+        help="who does the work: this process, or a Ray cluster, with the same results (default: local)",
+    )
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="with --runner ray: of a cluster (default: RAY_ADDRESS, or a cluster started on this machine)",
+    )
+
+
+@contextmanager
+def runner_of(options: argparse.Namespace) -> Iterator[Runner]:
+    """Give the runner that was asked for, and stop what was started for it."""
+    from pamo.experiments.tasks import local  # here: what it stands on is not needed for most commands
+
+    if options.runner == "local":
+        if options.address is not None:
+            raise InputError("expected --address together with --runner ray")
+        yield local
+    else:
+        from pamo.experiments.cluster import cluster
+
+        with cluster(options.address) as runner:
+            yield runner
 
 
 def add_outputs(parser: argparse.ArgumentParser, **targets: tuple[str, tuple[str, ...]]) -> None:

@@ -21,11 +21,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral, Real
 from types import NoneType
 from typing import Any, ClassVar, Literal
 
 import numba
-import numpy as np
 from numba import types
 
 from pamo.arrays import Floats
@@ -176,11 +176,16 @@ class Environment:
         if isinstance(kind, tuple) and value not in kind:
             *others, last = map(repr, kind)
             raise InputError(f"expected {name} {', '.join(others)} or {last}, got {value!r}")
-        if value is None or least is None:
+        if kind in (bool, str) and not isinstance(value, kind):
+            raise InputError(f"expected {name} as {'true or false' if kind is bool else 'a word'}, got {value!r}")
+        if kind not in (int, float) or value is None:
+            return
+        number: Any = Integral if kind is int else Real
+        if isinstance(value, bool) or not isinstance(value, number):
+            raise InputError(f"expected {name} as a {'whole ' if kind is int else ''}number, got {value!r}")
+        if least is None:
             return
         if kind is int:
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise InputError(f"expected {name} as a whole number, got {value!r}")
             if value < least:
                 raise InputError(f"expected {name} to be at least {least}, got {value}")
         elif not (math.isfinite(value) and least <= value <= most):

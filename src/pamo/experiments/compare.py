@@ -16,8 +16,10 @@ from pamo.errors import InputError, unknown_name
 from pamo.experiments.figures import label, panels
 from pamo.experiments.instances import mean_lower_bound
 from pamo.experiments.tables import Table
+from pamo.experiments.tasks import Runner, Task, in_order, local, regrets
+from pamo.policies import labels, parse
 from pamo.progress import Progress, unseen
-from pamo.simulation import PolicyResult, simulate, summarize
+from pamo.simulation import summarize
 from pamo.simulation.plot import styles_for
 
 
@@ -53,6 +55,7 @@ def compare(
     trials: int = 200,
     seed: int = 1,
     progress: Progress = unseen,
+    runner: Runner = local,
 ) -> Table:
     """Run every policy in every setting, on the same trials, and return a row for each pair.
 
@@ -76,14 +79,26 @@ def compare(
     if against not in names:
         raise unknown_name("baseline among the policies compared", against, names)
     rows: list[dict[str, Any]] = []
-    for setting, environment in settings.items():
-        marks = sorted({max(1, rounds // part) for part in (8, 4, 2, 1)})
-        result = simulate(names, environment, rounds=rounds, trials=trials, seed=seed, checkpoints=marks)
-        regrets = {name: counted(outcome, environment) for name, outcome in zip(names, result.values(), strict=True)}
-        # The bound is on everybody's regret, and newcomers are counted alone.
-        bound = 0.0 if environment.newcomers else mean_lower_bound(environment, rounds=rounds, trials=trials, seed=seed)
-        reference = regrets[against][:, -1]
-        for policy, regret in regrets.items():
+    several = list(map(parse, names))
+    labels(several)  # which refuses one that is there twice
+    marks = sorted({max(1, rounds // part) for part in (8, 4, 2, 1)})
+    tasks = [
+        task
+        for environment in settings.values()
+        for task in (
+            Task("compare", _bound, (environment, rounds, trials, seed), environment.users / 10),
+            *(
+                Task("compare", regrets, (policy, environment, rounds, 0, trials, seed, marks), environment.users)
+                for policy in several
+            ),
+        )
+    ]
+    found, width = in_order(runner, tasks, progress), 1 + len(names)
+    for place, setting in enumerate(settings):
+        bound, *several_regrets = found[place * width : (place + 1) * width]
+        played = dict(zip(names, several_regrets, strict=True))
+        reference = played[against][:, -1]
+        for policy, regret in played.items():
             values = regret[:, -1]
             mean, _, low, high = summarize(values)
             apart = summarize(values - reference)
@@ -95,15 +110,14 @@ def compare(
                 | {"over_bound": mean / bound if bound else math.nan, "growth": _growth(regret)}
                 | {"linear": linear_trials(regret, rounds) if len(marks) == 4 else 0}
             )
-        progress(environment.users / sum(each.users for each in settings.values()))
     return Table.from_rows(rows)
 
 
-def counted(outcome: PolicyResult, environment: Environment) -> Floats:
-    """Return the regret that is compared, (trials, marks): everybody's, or where there are newcomers a newcomer's."""
-    if environment.newcomers:
-        return np.asarray(outcome.regret_by_user[:, :, -environment.newcomers :].mean(axis=2))
-    return outcome.regret
+def _bound(environment: Environment, rounds: int, trials: int, seed: int, progress: Progress) -> float:
+    """Return the mean lower bound, 0 where newcomers are counted alone: the bound is on everybody's regret."""
+    found = 0.0 if environment.newcomers else mean_lower_bound(environment, rounds=rounds, trials=trials, seed=seed)
+    progress(1.0)
+    return found
 
 
 def _growth(regret: Floats) -> float:

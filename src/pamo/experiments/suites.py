@@ -12,6 +12,7 @@ from pamo.environments import Environment
 from pamo.errors import unknown_name
 from pamo.experiments.compare import compare, text_of
 from pamo.experiments.tables import Table
+from pamo.experiments.tasks import Runner, local
 from pamo.progress import Progress, scaled, unseen
 
 ROUNDS = 5000
@@ -137,7 +138,13 @@ SUITES: Mapping[str, Sequence[Comparison]] = {
 
 
 def run_suite(
-    name: str, *, rounds: int | None = None, trials: int = 200, seed: int = 1, progress: Progress = unseen
+    name: str,
+    *,
+    rounds: int | None = None,
+    trials: int = 200,
+    seed: int = 1,
+    progress: Progress = unseen,
+    runner: Runner = local,
 ) -> dict[str, Table]:
     """Run every part of a suite and return its tables by the parts' names. rounds: in place of 5000, others in kind."""
     if name not in SUITES:
@@ -153,6 +160,7 @@ def run_suite(
             trials=trials,
             seed=seed,
             progress=scaled(progress, work / sum(works)),
+            runner=runner,
         )
     return tables
 

@@ -40,8 +40,8 @@ from pamo.store.rules import check_setup
 FILE = "pamo.toml"
 """The file that is read if it is in the working folder."""
 
-_OTHERS = frozenset({"PAMO_BROWSER", "PAMO_WRK", "PAMO_URL", "PAMO_KEY", "PAMO_SPECIALISED"})
-"""Variables of the client and of the tests, not of the service."""
+_OTHERS = frozenset({"PAMO_BROWSER", "PAMO_WRK", "PAMO_URL", "PAMO_KEY", "PAMO_SPECIALISED", "PAMO_THREADS"})
+"""Variables of the client, the simulator and the tests, not of the service."""
 
 # Kubernetes sets such variables in every container beside a service whose name begins with pamo.
 _KUBERNETES = re.compile(r"PAMO_(.+_)?(SERVICE_(HOST|PORT)(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_.+)?)")

@@ -37,6 +37,8 @@ _MAX_SEED = 2**63 - 1
 
 DEVICES = ("cpu", "cuda")
 PRECISIONS = ("double", "single")
+THREADS = "PAMO_THREADS"
+"""The variable that says how many threads there are where nobody else does; without it, one a core."""
 MOST_NOTES = 1 << 28
 """The most numbers that a trajectory may be noted by: two gigabytes."""
 
@@ -475,6 +477,10 @@ def _cuda() -> Any:
 
 def _threads(given: int | None, trials: int) -> int:
     if given is None:
-        given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+        said = os.environ.get(THREADS, "")
+        if said and not said.isdecimal():
+            raise InputError(f"expected {THREADS} as a whole number, got {said!r}")
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+        given = int(said) if said else cores
     _whole("threads", given, 1)
     return min(int(given), trials)
