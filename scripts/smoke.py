@@ -27,6 +27,7 @@ USES = {
     "server": "from pamo.service import create_app; import uvicorn",
     "client": "from pamo.client import Client; print(Client('http://127.0.0.1:8000'))",
     "gym": "import gymnasium, pamo.loops.gym",
+    "ray": "from pamo.experiments.cluster import require_ray; require_ray()",
     "all": "from pamo import Client, Engine; from pamo.service import create_app",
 }
 """What has to work with each extra."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pamo.cli.options import add_command, add_outputs, add_seed, deliver
+from pamo.cli.options import add_command, add_outputs, add_runner, add_seed, deliver, runner_of
 from pamo.errors import InputError
-from pamo.progress import Bar, scaled
+from pamo.progress import Bar
 
 if TYPE_CHECKING:
     from pamo.experiments.evaluation import Target
@@ -68,6 +68,7 @@ def add_evaluate(commands: Any) -> None:
         columns.add_argument(f"--{name}", default=name, metavar="NAME", help=f"default: {name}")
     parser.add_argument("--groups", metavar="FILE", help="users' groups: .csv or .parquet with user and group")
     add_seed(parser)
+    add_runner(parser)
     add_outputs(parser)
 
 
@@ -75,6 +76,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     # Imported here: the study's weight is not needed for anything else.
     from pamo.experiments.evaluation import evaluate, text_of
     from pamo.experiments.logs import read_groups
+    from pamo.experiments.tasks import Task, in_order
     from pamo.store.addresses import shown, without_passwords
 
     targets = _targets(options)
@@ -84,9 +86,9 @@ def _evaluate(options: argparse.Namespace) -> int:
     for what, count in log.left_out.items():
         if count:
             print(f"pamo: left out: {count:,} {what}", file=sys.stderr)
-    with Bar("evaluate") as bar:
-        part = scaled(bar.advance, 1.0 / len(targets))
-        found = {name: evaluate(log, target, seed=options.seed, progress=part) for name, target in targets.items()}
+    tasks = [Task("evaluate", evaluate, (log, target, options.seed)) for target in targets.values()]
+    with runner_of(options) as runner, Bar("evaluate") as bar:
+        found = dict(zip(targets, in_order(runner, tasks, bar.advance), strict=True))
     document = {
         "log": shown(options.log),
         "rounds": len(log),

@@ -7,7 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pamo.cli.options import add_command, add_outputs, add_seed, add_whole, check_targets, deliver, whole
+from pamo.cli.options import (
+    add_command,
+    add_outputs,
+    add_runner,
+    add_seed,
+    add_whole,
+    check_targets,
+    deliver,
+    runner_of,
+    whole,
+)
 from pamo.errors import InputError, unknown_name
 from pamo.progress import Bar
 
@@ -58,6 +68,7 @@ def add_compare(commands: Any) -> None:
     add_whole(parser, "--rounds", 5000, "T", "rounds")
     add_whole(parser, "--trials", 200, "N", "trials of each")
     add_seed(parser)
+    add_runner(parser)
     add_outputs(
         parser,
         output=("keep the table: .parquet", (".parquet",)),
@@ -85,6 +96,7 @@ def add_reproduce(commands: Any) -> None:
     parser.add_argument(
         "--output", default="reports/paper", metavar="DIR", help="where to keep it all (default: reports/paper)"
     )
+    add_runner(parser)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -98,16 +110,15 @@ def _compare(options: argparse.Namespace) -> int:
     if name not in SUITES:
         raise unknown_name("suite", name, SUITES)
     own = bool(options.policy or options.setting or options.baseline)
-    with Bar("compare") as bar:
+    with runner_of(options) as runner, Bar("compare") as bar:
+        work: Any = {"progress": bar.advance, "runner": runner}
         if own:
             settings = dict(parse_setting(text) for text in options.setting or [])
             if options.suite is not None or not settings:
                 settings = dict(SUITES[name][0].settings) | settings
-            table = compare(
-                options.policy or _POLICIES, settings, baseline=options.baseline, **size, progress=bar.advance
-            )
+            table = compare(options.policy or _POLICIES, settings, baseline=options.baseline, **size, **work)
         else:
-            tables = run_suite(name, **size, progress=bar.advance)
+            tables = run_suite(name, **size, **work)
             table = next(iter(tables.values()))
     baseline = options.baseline or table.distinct("policy")[0]
     if own:
@@ -145,14 +156,17 @@ def _reproduce(options: argparse.Namespace) -> int:
     output = Path(options.output)
     if output.exists() and not output.is_dir():
         raise InputError(f"expected --output to be a folder, got the file {options.output!r}")
-    records = run_studies(
-        [study for study in known.values() if study.name in (options.name or (known if options.extended else STUDIES))],
-        output,
-        seed=options.seed,
-        quick=options.quick,
-        trials=options.trials,
-        announce=lambda line: print(line, file=sys.stderr),
-    )
+    names = options.name or (known if options.extended else STUDIES)
+    with runner_of(options) as runner:
+        records = run_studies(
+            [study for study in known.values() if study.name in names],
+            output,
+            seed=options.seed,
+            quick=options.quick,
+            trials=options.trials,
+            announce=lambda line: print(line, file=sys.stderr),
+            runner=runner,
+        )
     # The report shows all that the folder holds, so that studies can be run one by one.
     fresh = {record["name"]: record for record in records}
     shown = [fresh.get(name) or finished(output / name) for name in known]

@@ -30,6 +30,9 @@ _LOOK = 0.5
 
 def require_ray() -> Any:
     """Return `ray`, or say which extra installs it."""
+    # Ray tells of lost workers on stdout, which is for results; it is told so before it is imported, or not at all.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".*")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours tells nobody of itself
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of its own future
@@ -50,7 +53,6 @@ def cluster(address: str | None = None, *, workers: int | None = None) -> Iterat
     ray = require_ray()
     there = address or os.environ.get("RAY_ADDRESS")
     own: dict[str, Any] = {} if there else {"num_cpus": workers, "include_dashboard": False}
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours tells nobody of itself
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -97,7 +99,7 @@ class _Cluster:
                 now = (sum(tasks[place].weight for place in done) + under_way) / total
                 progress(max(now - reached, 0.0))
                 reached = max(now, reached)
-                began(f"{tasks[0].name}, {len(done):,} of {len(tasks):,} tasks, {cores} cores")
+                began(f"{len(done):,} of {len(tasks):,} tasks, on {cores} cores")
         finally:
             for one in places:
                 ray.cancel(one, force=True)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -88,17 +89,17 @@ class _Means:
 
 def by_weights(weights: Mapping[str, float]) -> Target:
     """Return the target that gives everybody the arm of the greatest weighted mean so far, scores being on [0, 1]."""
+    return partial(_begin_by_weights, dict(weights))
 
-    def begin(log: Log) -> Learner:
-        names = [one.name for one in log.objectives]
-        for name in weights:
-            if name not in names:
-                raise unknown_name("objective", name, names)
-        if not weights or not all(map(math.isfinite, weights.values())):
-            raise InputError(f"expected finite weights by objective, got {dict(weights)}")
-        return _ByWeights(np.array([weights.get(name, 0.0) for name in names]), len(log.arms))
 
-    return begin
+def _begin_by_weights(weights: Mapping[str, float], log: Log) -> Learner:
+    names = [one.name for one in log.objectives]
+    for name in weights:
+        if name not in names:
+            raise unknown_name("objective", name, names)
+    if not weights or not all(map(math.isfinite, weights.values())):
+        raise InputError(f"expected finite weights by objective, got {dict(weights)}")
+    return _ByWeights(np.array([weights.get(name, 0.0) for name in names]), len(log.arms))
 
 
 class _ByWeights:
@@ -129,19 +130,19 @@ def by_chance(log: Log) -> Learner:
 
 def by_policy(policy: Policy, *, seed: int = 1) -> Target:
     """Return the target that chooses as a policy does, which learns from the rounds before."""
+    return partial(_begin_by_policy, policy, seed)
 
-    def begin(log: Log) -> Learner:
-        kind = policy.estimate(len(log.objectives)).kind
-        own = policy.per_user or policy.remember is not None
-        if own or kind in (Kind.KNOWN, Kind.STATED):
-            what = "each user's own pulls of each arm" if own else "preferences that users say"
-            raise InputError(
-                f"{policy.id} reads {what}, which a log does not have: choose another policy, such as recommended, "
-                "or ask what weights would have got"
-            )
-        return _ByPolicy(policy, log, seed)
 
-    return begin
+def _begin_by_policy(policy: Policy, seed: int, log: Log) -> Learner:
+    kind = policy.estimate(len(log.objectives)).kind
+    own = policy.per_user or policy.remember is not None
+    if own or kind in (Kind.KNOWN, Kind.STATED):
+        what = "each user's own pulls of each arm" if own else "preferences that users say"
+        raise InputError(
+            f"{policy.id} reads {what}, which a log does not have: choose another policy, such as recommended, "
+            "or ask what weights would have got"
+        )
+    return _ByPolicy(policy, log, seed)
 
 
 class _ByPolicy:
@@ -254,7 +255,7 @@ class Evaluation:
     reason: str
 
 
-def evaluate(log: Log, target: Target, *, seed: int = 1, progress: Progress = unseen) -> Evaluation:
+def evaluate(log: Log, target: Target, seed: int = 1, progress: Progress = unseen) -> Evaluation:
     """Say what a target would have got in the rounds of a log, by objective, for the overall score and for groups.
 
     Intervals are over rounds: they say how sure one can be of these users in these rounds, not of other users.

@@ -1,4 +1,4 @@
-"""Run studies one after the other, keep each when it is whole, and skip what is finished and unchanged.
+"""Run studies, keep each when it is whole, and skip what is finished and unchanged.
 
 A study's folder is made beside its place and then renamed into it: a run that is stopped, even by `kill -9`, loses at
 most the study in progress.
@@ -16,14 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pamo import compiling
 from pamo._version import __version__
-from pamo.compiling import kernel_stamp
 from pamo.errors import InputError, PamoError
 from pamo.experiments.figures import save_figure
 from pamo.experiments.study import Claim, Study
 from pamo.experiments.tables import Tables
+from pamo.experiments.tasks import Runner, Task, local
 from pamo.plain import to_json
-from pamo.progress import Bar, Progress, scaled
+from pamo.progress import Bar, Progress
 from pamo.simulation.preparing import Prepared
 
 RECORD = "study.json"
@@ -52,7 +53,7 @@ def digest(study: Study, settings: Mapping[str, Any], seed: int) -> str:
         code.update(Path(str(sys.modules[name].__file__)).read_bytes())
     words = [study.name, study.title, study.about, study.source, *map(told_of, study.claims)]
     words += [(drawing.id, drawing.title) for drawing in study.drawings]
-    spec = json.dumps([words, settings, seed, kernel_stamp(), code.hexdigest()], sort_keys=True, default=str)
+    spec = json.dumps([words, settings, seed, compiling.kernel_stamp(), code.hexdigest()], sort_keys=True, default=str)
     return hashlib.sha256(spec.encode()).hexdigest()
 
 
@@ -91,6 +92,7 @@ def run_studies(
     trials: int | None = None,
     shown: bool = True,
     announce: Callable[[str], None] = lambda line: None,
+    runner: Runner = local,
 ) -> list[dict[str, Any]]:
     """Run the studies that are not finished yet and return every one's record, in order."""
     if trials is not None and trials < 2:
@@ -102,45 +104,49 @@ def run_studies(
         known = digest(study, settings, seed)
         record = finished(output / study.name)
         wanted.append((study, settings, known, record if record and record["digest"] == known else None))
-    total = sum(study.weight for study, _, _, record in wanted if record is None)
-    records: list[dict[str, Any]] = []
-    ahead = {} if quick else {study.name: study.prepare(found) for study, found, _, kept in wanted if kept is None}
-    with Prepared(ahead) as prepared, Bar("reproduce", total=total, shown=shown) as bar:
-        for study, settings, known, kept in wanted:
-            if kept is not None:
-                announce(f"{study.name}: finished before, unchanged")
-                records.append(kept)
-                continue
-            bar.rename(f"{study.name}, compiling")
-            prepared.wait_for(study.name)
-            bar.rename(study.name)
-            advance = scaled(bar.advance, study.weight)
-            record = run_study(study, settings, known, seed, output / study.name, advance, quick=quick)
-            bar.say(f"{study.name}: {record['seconds']:.1f} s")
-            records.append(record)
-    return records
+    records = {study.name: kept for study, _, _, kept in wanted if kept is not None}
+    for name in records:
+        announce(f"{name}: finished before, unchanged")
+    left = [(study, settings, known) for study, settings, known, kept in wanted if kept is None]
+    tasks = [Task(study.name, _measured, (study.measure, settings, seed), study.weight) for study, settings, _ in left]
+    # A cluster's workers compile where they are.
+    ahead = {} if quick or runner is not local else {study.name: study.prepare(settings) for study, settings, _ in left}
+    with Prepared(ahead) as prepared, Bar("reproduce", total=float(bool(left)), shown=shown) as bar:
+
+        def begin(name: str) -> None:
+            bar.rename(f"{name}, compiling")
+            prepared.wait_for(name)
+            bar.rename(name)
+
+        for place, (tables, seconds) in runner(tasks, bar.advance, begin):
+            study, settings, known = left[place]
+            about = {"digest": known, "quick": quick, "measuring_seconds": seconds}
+            records[study.name] = keep_study(study, settings, seed, output / study.name, tables, about)
+            bar.say(f"{study.name}: {records[study.name]['seconds']:.1f} s")
+    return [records[study.name] for study in studies]
 
 
-def run_study(
-    study: Study,
+def _measured(
+    measure: Callable[[Mapping[str, Any], int, Progress], Tables],
     settings: Mapping[str, Any],
-    known: str,
     seed: int,
-    folder: Path,
     progress: Progress,
-    *,
-    quick: bool = False,
+) -> tuple[Tables, float]:
+    """Return what a study measures, and the seconds that it took."""
+    started = time.perf_counter()
+    return measure(settings, seed, progress), time.perf_counter() - started
+
+
+def keep_study(
+    study: Study, settings: Mapping[str, Any], seed: int, folder: Path, tables: Tables, about: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Run one study and keep it: tables, figures, claims with their verdicts; return its record."""
+    """Keep what a study measured: tables, figures, claims with their verdicts; return its record, `about` in it."""
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        started = time.perf_counter()
-        tables = study.measure(settings, seed, progress)
-        measured = time.perf_counter() - started
-        record = _record(study, settings, seed, tables)
-        record |= {"digest": known, "quick": quick, "measuring_seconds": measured}
+        started = time.perf_counter() - about["measuring_seconds"]
+        record = _record(study, settings, seed, tables) | dict(about)
         files = [f"{name}.parquet" for name in tables]
         for name, table in zip(files, tables.values(), strict=True):
             table.save(partial / name)
