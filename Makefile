@@ -10,6 +10,8 @@ PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 pyth
 
 # PYTEST="-k policies -x" make test: only some of the tests.
 PYTEST ?=
+# RACE=--short make race: fewer calls and rounds.
+RACE ?=
 # UPGRADE=1 make lock: the newest releases, rather than the pinned ones wherever they still fit.
 UPGRADE ?=
 
@@ -17,7 +19,7 @@ say = @printf '\n\033[1m== %s\033[0m\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint bench docs smoke sbom lock clean
+.PHONY: help run test lint bench race docs smoke sbom lock clean
 
 help: ## say what there is
 	@printf 'pamo: make TARGET. The first call sets up $(VENV); the next ones start at once.\n\n'
@@ -27,6 +29,7 @@ help: ## say what there is
 	@printf '  PYTHON=python3.13 make test         set up with that Python, after make clean\n'
 	@printf '  PYTEST="-k policies -x" make test   pass options to pytest\n'
 	@printf '  PAMO_BROWSER=/path make test        use that Chromium, rather than look for one\n'
+	@printf '  RACE=--short make race              a race of some minutes\n'
 	@printf '  UPGRADE=1 make lock                 move to the newest releases\n'
 	@printf '\nAfter the first call, $(BIN) holds pamo, python, pytest, ruff and mypy,\n'
 	@printf 'and $(BIN)/pre-commit install has git check each commit.\n'
@@ -52,6 +55,10 @@ lint: $(VENV)/.ready ## check style, types and who imports whom
 bench: $(VENV)/.ready ## measure speed: the simulator beside a plain NumPy loop, the service beside a bare echo
 	$(say) 'Measuring'
 	$(BIN)/python -m benchmarks
+
+race: $(VENV)/.ready ## measure pamo beside other libraries, each in an environment of its own under .race/
+	$(say) 'Racing'
+	$(BIN)/python -m benchmarks.race $(RACE)
 
 docs: $(DOCS_VENV)/.ready $(VENV)/.ready ## build the documentation into docs/_build/html, the paper's report in it
 	$(say) 'Reproducing the paper, where that is not done yet'
@@ -81,7 +88,7 @@ lock: $(VENV)/.uv ## pin the dependencies anew, from pyproject.toml into require
 	$(COMPILE) --extra docs --constraints requirements/dev.txt --output-file requirements/docs.txt pyproject.toml
 
 clean: ## remove the environments and all that was built
-	rm -rf $(VENV) $(DOCS_VENV) docs/_build dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(DOCS_VENV) .race docs/_build dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # What is set up already is known by files inside the environments, so that removing one resets it.

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 
 from pamo import environments, policies, simulate
 from pamo.cli import main
+from pamo.cli.sweep import _HELP
 from pamo.errors import InputError
 from pamo.experiments.sweep import KEPT, document_of, sweep, text_of, varied
 from pamo.experiments.sweep_figure import draw_sweep
@@ -37,11 +39,11 @@ class Counting:
     """The local runner, which stops after so many tasks, and says how many it was given."""
 
     def __init__(self, stop: int | None = None) -> None:
-        self.given, self._stop = 0, stop
+        self.given, self._stop, self._local = 0, stop, local
 
     def __call__(self, tasks: Sequence[Task], progress: Progress, began: Began) -> Iterator[tuple[int, Any]]:
         self.given += len(tasks)
-        for done, (place, found) in enumerate(local(tasks, progress, began)):
+        for done, (place, found) in enumerate(self._local(tasks, progress, began)):
             if done == self._stop:
                 raise KeyboardInterrupt
             yield place, found
@@ -227,6 +229,23 @@ def test_a_bad_file_meets_a_sentence(text: str, sentence: str, tmp_path: Path) -
         read_spec(spec)
     assert str(caught.value).startswith(str(spec))
     assert sentence in str(caught.value)
+
+
+def test_the_help_has_a_file_that_works() -> None:
+    text = _HELP[_HELP.index("  [sweep]") : _HELP.index("Every policy")]
+    spec = spec_of(tomllib.loads(text))
+    assert (spec.method, len(spec.settings), len(spec.candidates)) == ("halving", 2, 30)
+
+
+def test_an_interrupt_says_where_the_rest_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text('[sweep]\nrounds = 20\ntrials = 2\n[[policy]]\nid = "oful"\nepsilon = [0.1, 0.2, 0.3]\n')
+    monkeypatch.setattr("pamo.experiments.tasks.local", Counting(2))
+    assert main(["sweep", str(spec), "--output", str(tmp_path / "out")]) == 130
+    assert "what is finished is in" in capsys.readouterr().err
+    assert (tmp_path / "out" / KEPT).read_bytes().count(b"\n") == 2
 
 
 def test_a_file_that_is_not_there_meets_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

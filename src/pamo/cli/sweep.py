@@ -15,19 +15,19 @@ _HELP = """\
 A file says what is tried; a field is a value, a list, or a range:
 
   [sweep]
-  method = "grid"                 grid: all of it; random: drawn; halving: drawn, or all, and the worse half-way dropped
+  method = "halving"              # grid: all of it; random: drawn; halving: drawn, or all, the worse dropped on the way
   rounds = 2000
   trials = 40
-  candidates = 30                 random, halving: how many policies are drawn (settings = N: and environments)
-  keep = 0.5                      halving: the share that goes on (default: a third)
+  candidates = 30                 # random and halving: how many policies are drawn; settings = N: environments
+  keep = 0.5                      # halving: the share that goes on (default: a third)
 
-  [environment]                   as for `pamo simulate`; [[environment]] for several
+  [environment]                   # as for `pamo simulate`; [[environment]] for several
   id = "gaussian"
   users = [2, 10]
 
-  [[policy]]                      once for each; `pamo policies` names them and their settings
+  [[policy]]                      # once for each; `pamo policies` names them and their settings
   id = "oful"
-  epsilon = {from = 0.01, to = 1.0, steps = 5, scale = "log"}
+  epsilon = {from = 0.01, to = 1.0, steps = 50, scale = "log"}
 
 Every policy meets the same trials of every setting. A range whose ends are whole numbers has whole numbers.
 
@@ -70,8 +70,12 @@ def _sweep(options: argparse.Namespace) -> int:
         raise InputError(f"expected --output to be a folder, got the file {options.output!r}")
     if options.top < 1:
         raise InputError(f"expected --top to be at least 1, got {options.top}")
-    with runner_of(options) as runner, Bar("sweep") as bar:
-        found = sweep(spec, folder, runner=runner, progress=bar.advance, began=bar.rename)
+    try:
+        with runner_of(options) as runner, Bar("sweep") as bar:
+            found = sweep(spec, folder, runner=runner, progress=bar.advance, began=bar.rename)
+    except KeyboardInterrupt:
+        print(f"pamo: interrupted; what is finished is in {folder}, and the same command goes on", file=sys.stderr)
+        return 130
     deliver(options, document_of(found), text_of(found, top=options.top))
     write_table(found, folder / TABLE)
     print(f"table: {folder / TABLE}", file=sys.stderr)

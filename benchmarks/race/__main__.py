@@ -1,0 +1,378 @@
+"""Race pamo against other libraries: `make race`, or `python -m benchmarks.race`.
+
+Each peer runs in a virtual environment of its own under `.race/`, made at the first call. One that cannot be installed,
+or fails, is named with its reason. Three parts, in one run on one machine:
+
+- simulation: microseconds a decision in each library's own simulator, one thread;
+- online: choose one of 10, 100 or 1,000 arms for somebody known by 5 or 10 numbers, and learn from what came of it;
+- regret: each library's best policy on trials of the paper's problem, and ours on the same trials.
+
+It writes race.json, race.svg and race.png into `reports/race`. `--short` takes some minutes, without it half an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.engine import median_microseconds
+from benchmarks.simulator import best_of
+from benchmarks.yardsticks import numpy_loop
+from pamo import Engine, environments, simulate
+from pamo.environments import Environment
+from pamo.experiments.figures import label, legend_above, note, panels, save_figure
+from pamo.experiments.instances import instance_of
+from pamo.plain import to_json
+from pamo.progress import Bar
+from pamo.simulation import summarize
+from pamo.simulation.plot import BLUE, GREY
+
+ROOT = Path(__file__).parents[2]
+HOMES = ROOT / ".race"
+ARMS, DIMS = (10, 100, 1000), (5, 10)
+SETTINGS: Mapping[str, Environment] = {
+    "2 users, 5 arms, D=3": environments.Gaussian(users=2, block_size=5, objectives=3),
+    "10 users, 3 arms, D=5": environments.Gaussian(users=10, block_size=3, objectives=5),
+}
+OURS = ("recommended", "prucb-hp")
+TUNED = 2
+"""Trials on which each of a peer's policies is tried; the best of them plays the others."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A library: its name, the module that runs it, and what is installed for it."""
+
+    name: str
+    module: str
+    needs: tuple[str, ...]
+    python: str = ""
+
+
+PEERS = (
+    Peer("SMPyBandits", "smpybandits", ("SMPyBandits==0.9.7", "numpy<2", "scipy<1.12", "pandas<3", "setuptools<80")),
+    Peer(
+        "Open Bandit Pipeline",
+        "open_bandit",
+        ("obp==0.5.7", "numpy", "pandas", "scikit-learn", "matplotlib", "seaborn", "tqdm", "pyyaml"),
+    ),
+    Peer("coba", "coba_learners", ("coba==8.1.0", "numpy")),
+    Peer("river", "river_bandits", ("river==0.26.1", "gymnasium")),
+    Peer("MABWiser", "mabwiser_mab", ("mabwiser==2.7.4",)),
+    Peer("Vowpal Wabbit", "vowpal_wabbit", ("vowpalwabbit==9.11.9", "numpy")),
+    Peer("contextualbandits", "contextual_bandits", ("contextualbandits==0.3.30",)),
+    Peer("bayesianbandits", "bayesian_bandits", ("bayesianbandits==1.5.0",)),
+    Peer("ParetoBandit", "pareto_bandit_policy", ("paretobandit==0.1.1",)),
+)
+SAME = """\
+What is and what is not the same work.
+Simulation: the NumPy loop does what pamo does in the same sizes. The others play one user, ten arms and one number a
+reward, pamo's `ucb` line likewise.
+Online: all choose among the same arms for somebody, and learn from what came of it. The others are given D numbers of
+that person and learn from one number, an arm's model each; pamo is given a name, D scores and an overall one, learns
+arms and people apart, and checks and records both calls. ParetoBandit runs without its router. Vowpal Wabbit's file
+holds decisions that were made before: nothing is chosen.
+Regret: all see the overall score, and who it is from. Only pamo can use the objectives' scores, and knows that people
+weigh the same arms. The others' best policy is chosen on some of the trials that then count."""
+
+
+class Failed(Exception):
+    """A peer could not be installed or run; says why."""
+
+
+def home_of(peer: Peer) -> Path:
+    """Return the Python of a peer's environment, which is made where it is missing or other than wanted."""
+    home = HOMES / peer.module
+    ready, wanted = home / ".ready", "\n".join(peer.needs)
+    python = home / "bin" / "python"
+    if not (ready.is_file() and ready.read_text(encoding="utf-8") == wanted):
+        shutil.rmtree(home, ignore_errors=True)
+        _run([sys.executable, "-m", "venv", str(home)])
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        if peer.module == "open_bandit":  # it asks for PyTorch, and for older versions of the rest than there are
+            _run([*pip, "--no-deps", "--ignore-requires-python", peer.needs[0]])
+            _run([*pip, *peer.needs[1:]])
+        else:
+            _run([*pip, *peer.needs])
+        ready.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def _run(command: Sequence[str], **options: Any) -> str:
+    done = subprocess.run(
+        command, check=False, capture_output=True, encoding="utf-8", errors="replace", cwd=ROOT, **options
+    )
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("WARNING")]
+        raise Failed(lines[-1].strip()[:200] if lines else f"exit code {done.returncode}")
+    return str(done.stdout)
+
+
+def ask(peer: Peer, python: Path, job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """Return a peer's answer to a job."""
+    # One thread for all, as for us: matrices this small gain nothing from more.
+    alone = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | alone
+    try:
+        said = _run(
+            [str(python), "-m", f"benchmarks.race.peers.{peer.module}"],
+            input=json.dumps(job),
+            timeout=seconds,
+            env=environment | {"PYTHONPATH": str(ROOT)},
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{job['part']} took longer than {seconds:.0f} s") from None
+    answer: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return answer
+
+
+def simulated() -> dict[str, dict[str, Any]]:
+    """Return microseconds a decision of pamo's simulator and of the NumPy loop, one thread."""
+    found = {}
+    for policy, users, block, objectives in (("prucb-hp", 10, 5, 5), ("prucb-hp", 2, 5, 3), ("ucb", 1, 10, 1)):
+        environment = environments.Gaussian(users=users, block_size=block, objectives=objectives)
+
+        def run(policy: str = policy, environment: Environment = environment) -> int:
+            trials = 1_000_000 // (2000 * environment.users)
+            simulate([policy], environment, rounds=2000, trials=trials, threads=1)
+            return 2000 * trials * environment.users
+
+        run()  # the first call compiles
+        what = f"{policy}, {users} user{'s' if users > 1 else ''}, {block} arms, D={objectives}"
+        found[f"pamo: {what}"] = {"what": what, "microseconds": best_of(run) / 1000}
+        if policy == "prucb-hp":
+
+            def loop(users: int = users, block: int = block, objectives: int = objectives) -> int:
+                rounds = 4000 // users
+                numpy_loop(users=users, block=block, objectives=objectives, rounds=rounds, seed=1)
+                return rounds * users
+
+            found[f"NumPy loop: {what}"] = {"what": what, "microseconds": best_of(loop, repeats=2) / 1000}
+    return found
+
+
+def engine(arms: int, dims: int, count: int) -> float:
+    """Return the median microseconds of a decision and its feedback in process, memory store."""
+    draw, names = np.random.default_rng(1), [f"objective-{d}" for d in range(dims)]
+    with Engine(names, seed=1) as shop:
+        shop.add_arms([f"arm-{k}" for k in range(arms)])
+        rewards = [dict(zip(names, row, strict=True)) for row in draw.random((500, dims)).tolist()]
+        overall = draw.random(500).tolist()
+
+        def both(number: int) -> None:
+            decision = shop.decide(f"user-{number % 500}")
+            shop.feedback(decision.id, rewards[number % 500], overall[number % 500])
+
+        median_microseconds(both, 1000)  # compiles, and makes everybody known
+        return median_microseconds(both, 10 * count)
+
+
+def regrets_of(peer: Peer, python: Path, rounds: int, trials: int, seconds: float) -> dict[str, dict[str, Any]]:
+    """Return, for each setting, the peer's best policy and its regrets: tried on some trials, and then on all."""
+    found = {}
+    for setting, environment in SETTINGS.items():
+        given = [instance_of(environment, 1, trial) for trial in range(trials)]
+        told = [{"means": means.tolist(), "preferences": users.tolist()} for means, users in given]
+        job: dict[str, Any] = {"part": "regret", "rounds": rounds, "policies": None}
+        tried = ask(peer, python, job | {"trials": told[:TUNED]}, seconds)
+        best = min(tried, key=lambda name: float(np.mean(tried[name]["regret"])))
+        played = ask(peer, python, job | {"policies": [best], "trials": told}, seconds)
+        found[setting] = {
+            "policy": best,
+            "regret": played[best]["regret"],
+            "tried": {name: one["regret"] for name, one in tried.items()},
+        }
+    return found
+
+
+def race(*, count: int, rounds: int, trials: int, seconds: float, only: Sequence[str]) -> dict[str, Any]:
+    """Run it all and return what was found. Parts are by peer, so that no peer's figures are all of a busy minute."""
+    peers = [peer for peer in PEERS if not only or peer.name in only]
+    simulation: dict[str, Any] = {}
+    speed: dict[str, Any] = {"pamo": {}}
+    regret: dict[str, Any] = {}
+    failed: dict[str, str] = {}
+    with Bar("race", total=len(peers) + 1) as bar:
+        bar.rename("pamo")
+        simulation |= simulated()
+        for arms in ARMS:
+            for dims in DIMS:
+                speed["pamo"][f"{arms}, {dims}"] = engine(arms, dims, count)
+        for policy in OURS:
+            regret[f"pamo: {policy}"] = {
+                setting: {
+                    "policy": policy,
+                    "regret": simulate([policy], environment, rounds=rounds, trials=trials, seed=1)[
+                        "prucb-hp-v" if policy == "recommended" else policy
+                    ].final_regret.tolist(),
+                }
+                for setting, environment in SETTINGS.items()
+            }
+        bar.advance(1)
+        for peer in peers:
+            try:
+                bar.rename(f"{peer.name}, installing")
+                python = home_of(peer)
+                bar.rename(peer.name)
+                if answer := ask(peer, python, {"part": "simulation"}, seconds):
+                    simulation[peer.name] = answer
+                for arms in ARMS:
+                    for dims in DIMS:
+                        fewer = max(count // max(arms // 50, 1), 3)
+                        job = {"part": "online", "arms": arms, "dims": dims, "count": fewer}
+                        if answer := ask(peer, python, job, seconds):
+                            speed.setdefault(peer.name, {})[f"{arms}, {dims}"] = answer["microseconds"]
+                            if "file" in answer:
+                                speed.setdefault(f"{peer.name}, a file", {})[f"{arms}, {dims}"] = answer["file"]
+                regret[peer.name] = regrets_of(peer, python, rounds, trials, seconds)
+            except Failed as error:
+                failed[peer.name] = str(error)
+            bar.advance(1)
+    sizes = {"count": count, "rounds": rounds, "trials": trials}
+    return {"sizes": sizes, "simulation": simulation, "online": speed, "regret": regret, "failed": failed}
+
+
+def asked(found: Mapping[str, Any]) -> list[tuple[str, float, float, bool]]:
+    """Return what is asked of pamo: what, what was seen, the limit, and whether it holds."""
+    lines = []
+    simulation, speed = found["simulation"], found["online"]
+    slowest = max(one["microseconds"] for name, one in simulation.items() if name.startswith("pamo"))
+    for peer, least in (("SMPyBandits", 500.0), ("Open Bandit Pipeline", 100.0)):
+        if peer in simulation:
+            ratio = simulation[peer]["microseconds"] / slowest
+            lines.append((f"times {peer}'s simulation, pamo's slowest line", ratio, least, ratio >= least))
+    for peer in ("MABWiser", "Open Bandit Pipeline", "Vowpal Wabbit"):
+        if peer in speed:
+            ratio = min(speed[peer][f"10, {dims}"] / speed["pamo"][f"10, {dims}"] for dims in DIMS)
+            lines.append((f"times {peer} online, 10 arms, the least of D=5 and 10", ratio, 30.0, ratio >= 30.0))
+    ours = found["regret"]["pamo: recommended"]
+    for setting in SETTINGS:
+        others = {name: one[setting] for name, one in found["regret"].items() if not name.startswith("pamo")}
+        for name, one in others.items():
+            share = float(np.mean(ours[setting]["regret"]) / np.mean(one["regret"]))
+            lines.append((f"share of the regret of {name}'s {one['policy']}: {setting}", share, 1.0, share < 1.0))
+    return lines
+
+
+def text_of(found: Mapping[str, Any]) -> str:
+    """Return what was found as tables."""
+    sizes = found["sizes"]
+    lines = [f"{'simulation, one thread':<26}{'what':<66}{'µs a decision':>14}"]
+    ordered = sorted(found["simulation"].items(), key=lambda item: float(item[1]["microseconds"]))
+    for name, one in ordered:
+        lines.append(f"{name.partition(':')[0]:<26}{one['what']:<66}{one['microseconds']:>14,.3f}")
+    cells = [f"{arms}, {dims}" for arms in ARMS for dims in DIMS]
+    heads = "".join(f"{f'{arms:,}, D={dims}':>13}" for arms in ARMS for dims in DIMS)
+    lines += ["", f"{'online, µs: arms, D':<26}{heads}"]
+    for name, row in sorted(found["online"].items(), key=lambda item: float(item[1].get(cells[0], 0))):
+        lines.append(f"{name:<26}" + "".join(f"{row[cell]:>13,.1f}" if cell in row else f"{'–':>13}" for cell in cells))
+    for setting in SETTINGS:
+        lines += ["", f"regret, {setting}; {sizes['rounds']} rounds, {sizes['trials']} trials"]
+        rows = {name: one[setting] for name, one in found["regret"].items()}
+        for name, row in sorted(rows.items(), key=lambda item: float(np.mean(item[1]["regret"]))):
+            mean, _, low, high = summarize(row["regret"])
+            policy = "" if name.startswith("pamo") else row["policy"]
+            lines.append(f"{name:<26}{policy:<34}{mean:>9,.0f}   ({low:,.0f} … {high:,.0f})")
+    lines += ["", f"{'asked of pamo':<76}{'seen':>10}{'limit':>8}"]
+    lines += [
+        f"{what:<76}{seen:>10,.3g}{limit:>8,.4g}   {'yes' if holds else 'no'}"
+        for what, seen, limit, holds in asked(found)
+    ]
+    lines += ["", *(f"not there: {name}: {reason}" for name, reason in found["failed"].items()), "", SAME]
+    return "\n".join(lines)
+
+
+def draw(found: Mapping[str, Any]) -> Any:
+    """Draw the three parts side by side, pamo in blue."""
+    figure, axes = panels(2 + len(SETTINGS), columns=2, height=3.4, legend=0.3)
+    simulation = found["simulation"]
+    _bars(
+        axes[0],
+        {
+            name.replace("pamo: ", "pamo ").replace("NumPy loop: ", "NumPy loop "): one["microseconds"]
+            for name, one in simulation.items()
+        },
+    )
+    label(axes[0], "simulation, one thread", "µs a decision")
+    for name, row in found["online"].items():
+        values = [row.get(f"{arms}, {DIMS[0]}", np.nan) for arms in ARMS]
+        ours = name == "pamo"
+        axes[1].plot(
+            ARMS, values, marker="o", markersize=4, color=BLUE if ours else GREY, linewidth=2.2 if ours else 1.0
+        )
+        axes[1].annotate(
+            name, (ARMS[-1], values[-1]), xytext=(4, 0), textcoords="offset points", fontsize=7, va="center"
+        )
+    axes[1].set_xscale("log")
+    axes[1].set_yscale("log")
+    axes[1].set_xlim(ARMS[0] * 0.8, ARMS[-1] * 12)
+    axes[1].set_xticks(ARMS, [f"{arms:,}" for arms in ARMS])
+    label(axes[1], f"online: choose and learn, D={DIMS[0]}", "arms", "µs")
+    for each, setting in zip(axes[2:], SETTINGS, strict=True):
+        names = {
+            name if name.startswith("pamo") else f"{name}: {one[setting]['policy']}": float(
+                np.mean(one[setting]["regret"])
+            )
+            for name, one in found["regret"].items()
+        }
+        _bars(each, names)
+        label(
+            each,
+            f"regret: {setting}",
+            f"after {found['sizes']['rounds']:,} rounds, mean of {found['sizes']['trials']} trials",
+        )
+    legend_above(figure, ["pamo", "others"], [(BLUE, "-"), (GREY, "-")])
+    note(figure, "logarithmic axes; each library's best policy for regret")
+    return figure
+
+
+def _bars(axes: Any, values: Mapping[str, float]) -> None:
+    ordered = sorted(values.items(), key=lambda item: -item[1])
+    colours = [BLUE if name.startswith("pamo") else GREY for name, _ in ordered]
+    axes.barh(range(len(ordered)), [value for _, value in ordered], color=colours, height=0.62)
+    for place, (_, value) in enumerate(ordered):
+        axes.text(value * 1.1, place, f"{value:,.0f}" if value >= 10 else f"{value:.2g}", va="center", fontsize=7)
+    axes.set_yticks(range(len(ordered)), [name for name, _ in ordered], fontsize=7)
+    axes.set_xscale("log")
+    axes.set_xlim(right=max(values.values()) * 6)
+    axes.grid(visible=False, axis="y")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the race; exit code 1 if anything that is asked does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="fewer calls, 1,000 rounds and 3 trials")
+    parser.add_argument("--count", type=int, help="online calls at 10 arms (default: 400; short: 60)")
+    parser.add_argument("--rounds", type=int, help="of the regret race (default: 5000; short: 1000)")
+    parser.add_argument("--trials", type=int, help="of the regret race (default: 8; short: 3)")
+    parser.add_argument("--timeout", type=float, default=1800, help="seconds a peer may take for a job (default: 1800)")
+    parser.add_argument("--peer", action="append", default=[], choices=[peer.name for peer in PEERS], help="only these")
+    parser.add_argument("--output", type=Path, default=ROOT / "reports" / "race", help="default: reports/race")
+    options = parser.parse_args(arguments)
+    found = race(
+        count=options.count or (60 if options.short else 400),
+        rounds=options.rounds or (1000 if options.short else 5000),
+        trials=options.trials or (3 if options.short else 8),
+        seconds=options.timeout,
+        only=options.peer,
+    )
+    options.output.mkdir(parents=True, exist_ok=True)
+    (options.output / "race.json").write_text(to_json(found, indent=1), encoding="utf-8")
+    save_figure(draw(found), options.output / "race")
+    print(text_of(found))
+    print(f"\nfigure: {options.output / 'race.png'}", file=sys.stderr)
+    return int(not all(holds for *_, holds in asked(found)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
