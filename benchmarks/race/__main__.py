@@ -46,7 +46,11 @@ SETTINGS: Mapping[str, Environment] = {
 }
 OURS = ("recommended", "prucb-hp")
 TUNED = 2
-"""Trials on which each of a peer's policies is tried; the best of them plays the others."""
+"""Trials, of a fifth of the rounds, on which each of a peer's policies is tried; the best of them plays all."""
+LEAST = 3
+"""Trials that each library's best policy plays, however slow it is: one trial tells nothing."""
+LONGEST = 1800.0
+"""Seconds that a peer may take for one answer."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,7 @@ def _run(command: Sequence[str], **options: Any) -> str:
     return str(done.stdout)
 
 
-def ask(peer: Peer, python: Path, job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def ask(peer: Peer, python: Path, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return a peer's answer to a job."""
     # One thread for all, as for us: matrices this small gain nothing from more.
     alone = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
@@ -127,11 +131,11 @@ def ask(peer: Peer, python: Path, job: Mapping[str, Any], seconds: float) -> dic
         said = _run(
             [str(python), "-m", f"benchmarks.race.peers.{peer.module}"],
             input=json.dumps(job),
-            timeout=seconds,
+            timeout=LONGEST,
             env=environment | {"PYTHONPATH": str(ROOT)},
         )
     except subprocess.TimeoutExpired:
-        raise Failed(f"{job['part']} took longer than {seconds:.0f} s") from None
+        raise Failed(f"{job['part']} took longer than {LONGEST:.0f} s") from None
     answer: dict[str, Any] = json.loads(said.splitlines()[-1])
     return answer
 
@@ -177,25 +181,21 @@ def engine(arms: int, dims: int, count: int) -> float:
         return median_microseconds(both, 10 * count)
 
 
-def regrets_of(peer: Peer, python: Path, rounds: int, trials: int, seconds: float) -> dict[str, dict[str, Any]]:
-    """Return, for each setting, the peer's best policy and its regrets: tried on some trials, and then on all."""
+def regrets_of(peer: Peer, python: Path, rounds: int, trials: int, budget: float) -> dict[str, dict[str, Any]]:
+    """Return, for each setting, the best of the peer's policies and its regrets: all are tried, and it plays all."""
     found = {}
     for setting, environment in SETTINGS.items():
         given = [instance_of(environment, 1, trial) for trial in range(trials)]
         told = [{"means": means.tolist(), "preferences": users.tolist()} for means, users in given]
-        job: dict[str, Any] = {"part": "regret", "rounds": rounds, "policies": None}
-        tried = ask(peer, python, job | {"trials": told[:TUNED]}, seconds)
-        best = min(tried, key=lambda name: float(np.mean(tried[name]["regret"])))
-        played = ask(peer, python, job | {"policies": [best], "trials": told}, seconds)
-        found[setting] = {
-            "policy": best,
-            "regret": played[best]["regret"],
-            "tried": {name: one["regret"] for name, one in tried.items()},
-        }
+        job: dict[str, Any] = {"part": "regret", "policies": None, "rounds": max(rounds // 5, 100)}
+        tried = ask(peer, python, job | {"trials": told[:TUNED], "least": 1, "seconds": budget / 4})
+        best = min(tried, key=lambda name: float(np.mean(tried[name])))
+        whole = {"policies": [best], "rounds": rounds, "trials": told, "least": LEAST, "seconds": budget}
+        found[setting] = {"policy": best, "regret": ask(peer, python, job | whole)[best], "tried": tried}
     return found
 
 
-def race(*, count: int, rounds: int, trials: int, seconds: float, only: Sequence[str]) -> dict[str, Any]:
+def race(*, count: int, rounds: int, trials: int, budget: float, only: Sequence[str]) -> dict[str, Any]:
     """Run it all and return what was found. Parts are by peer, so that no peer's figures are all of a busy minute."""
     peers = [peer for peer in PEERS if not only or peer.name in only]
     simulation: dict[str, Any] = {}
@@ -224,17 +224,17 @@ def race(*, count: int, rounds: int, trials: int, seconds: float, only: Sequence
                 bar.rename(f"{peer.name}, installing")
                 python = home_of(peer)
                 bar.rename(peer.name)
-                if answer := ask(peer, python, {"part": "simulation"}, seconds):
+                if answer := ask(peer, python, {"part": "simulation"}):
                     simulation[peer.name] = answer
                 for arms in ARMS:
                     for dims in DIMS:
                         fewer = max(count // max(arms // 50, 1), 3)
                         job = {"part": "online", "arms": arms, "dims": dims, "count": fewer}
-                        if answer := ask(peer, python, job, seconds):
+                        if answer := ask(peer, python, job):
                             speed.setdefault(peer.name, {})[f"{arms}, {dims}"] = answer["microseconds"]
                             if "file" in answer:
                                 speed.setdefault(f"{peer.name}, a file", {})[f"{arms}, {dims}"] = answer["file"]
-                regret[peer.name] = regrets_of(peer, python, rounds, trials, seconds)
+                regret[peer.name] = regrets_of(peer, python, rounds, trials, budget)
             except Failed as error:
                 failed[peer.name] = str(error)
             bar.advance(1)
@@ -259,7 +259,8 @@ def asked(found: Mapping[str, Any]) -> list[tuple[str, float, float, bool]]:
     for setting in SETTINGS:
         others = {name: one[setting] for name, one in found["regret"].items() if not name.startswith("pamo")}
         for name, one in others.items():
-            share = float(np.mean(ours[setting]["regret"]) / np.mean(one["regret"]))
+            same = ours[setting]["regret"][: len(one["regret"])]
+            share = float(np.mean(same) / np.mean(one["regret"]))
             lines.append((f"share of the regret of {name}'s {one['policy']}: {setting}", share, 1.0, share < 1.0))
     return lines
 
@@ -277,12 +278,13 @@ def text_of(found: Mapping[str, Any]) -> str:
     for name, row in sorted(found["online"].items(), key=lambda item: float(item[1].get(cells[0], 0))):
         lines.append(f"{name:<26}" + "".join(f"{row[cell]:>13,.1f}" if cell in row else f"{'–':>13}" for cell in cells))
     for setting in SETTINGS:
-        lines += ["", f"regret, {setting}; {sizes['rounds']} rounds, {sizes['trials']} trials"]
+        lines += ["", f"regret, {setting}; {sizes['rounds']} rounds"]
         rows = {name: one[setting] for name, one in found["regret"].items()}
         for name, row in sorted(rows.items(), key=lambda item: float(np.mean(item[1]["regret"]))):
             mean, _, low, high = summarize(row["regret"])
             policy = "" if name.startswith("pamo") else row["policy"]
-            lines.append(f"{name:<26}{policy:<34}{mean:>9,.0f}   ({low:,.0f} … {high:,.0f})")
+            interval = f"({low:,.0f} … {high:,.0f}), " if len(row["regret"]) > 1 else ""
+            lines.append(f"{name:<26}{policy:<34}{mean:>9,.0f}   {interval}{len(row['regret'])} trials")
     lines += ["", f"{'asked of pamo':<76}{'seen':>10}{'limit':>8}"]
     lines += [
         f"{what:<76}{seen:>10,.3g}{limit:>8,.4g}   {'yes' if holds else 'no'}"
@@ -293,58 +295,48 @@ def text_of(found: Mapping[str, Any]) -> str:
 
 
 def draw(found: Mapping[str, Any]) -> Any:
-    """Draw the three parts side by side, pamo in blue."""
+    """Draw the three parts, pamo in blue."""
     figure, axes = panels(2 + len(SETTINGS), columns=2, height=3.4, legend=0.3)
-    simulation = found["simulation"]
-    _bars(
-        axes[0],
-        {
-            name.replace("pamo: ", "pamo ").replace("NumPy loop: ", "NumPy loop "): one["microseconds"]
-            for name, one in simulation.items()
-        },
-    )
+    ran = [(name.partition(":")[0], one) for name, one in found["simulation"].items()]
+    whats = [one["what"] if name in ("pamo", "NumPy loop") else one["what"].split(", ", 1)[-1] for name, one in ran]
+    _dots(axes[0], [(name, one["microseconds"], what) for (name, one), what in zip(ran, whats, strict=True)])
     label(axes[0], "simulation, one thread", "µs a decision")
-    for name, row in found["online"].items():
-        values = [row.get(f"{arms}, {DIMS[0]}", np.nan) for arms in ARMS]
-        ours = name == "pamo"
-        axes[1].plot(
-            ARMS, values, marker="o", markersize=4, color=BLUE if ours else GREY, linewidth=2.2 if ours else 1.0
-        )
-        axes[1].annotate(
-            name, (ARMS[-1], values[-1]), xytext=(4, 0), textcoords="offset points", fontsize=7, va="center"
-        )
-    axes[1].set_xscale("log")
-    axes[1].set_yscale("log")
-    axes[1].set_xlim(ARMS[0] * 0.8, ARMS[-1] * 12)
+    online = {name: [row.get(f"{arms}, {DIMS[0]}", np.nan) for arms in ARMS] for name, row in found["online"].items()}
+    beneath = -np.inf
+    for name, values in sorted(online.items(), key=lambda item: float(item[1][-1])):
+        colour, width = (BLUE, 2.2) if name == "pamo" else (GREY, 1.0)
+        axes[1].plot(ARMS, values, marker="o", markersize=4, color=colour, linewidth=width)
+        beneath = max(float(np.log10(values[-1])), beneath + 0.22)  # so that no name is on another
+        axes[1].text(ARMS[-1] * 1.25, 10**beneath, name, fontsize=7, va="center", color=colour)
+    axes[1].set(xscale="log", yscale="log")
     axes[1].set_xticks(ARMS, [f"{arms:,}" for arms in ARMS])
+    axes[1].minorticks_off()
+    axes[1].set_xlim(ARMS[0] * 0.8, ARMS[-1] * 25)
     label(axes[1], f"online: choose and learn, D={DIMS[0]}", "arms", "µs")
     for each, setting in zip(axes[2:], SETTINGS, strict=True):
-        names = {
-            name if name.startswith("pamo") else f"{name}: {one[setting]['policy']}": float(
-                np.mean(one[setting]["regret"])
-            )
-            for name, one in found["regret"].items()
-        }
-        _bars(each, names)
-        label(
-            each,
-            f"regret: {setting}",
-            f"after {found['sizes']['rounds']:,} rounds, mean of {found['sizes']['trials']} trials",
-        )
+        rows = [(name, one[setting]) for name, one in found["regret"].items()]
+        _dots(each, [(name.partition(":")[0], float(np.mean(row["regret"])), row["policy"]) for name, row in rows])
+        label(each, f"regret: {setting}", f"after {found['sizes']['rounds']:,} rounds")
     legend_above(figure, ["pamo", "others"], [(BLUE, "-"), (GREY, "-")])
-    note(figure, "logarithmic axes; each library's best policy for regret")
+    trials = f"up to {found['sizes']['trials']} trials, each library's best policy"
+    note(figure, f"logarithmic axes; less is better; regret: {trials}")
     return figure
 
 
-def _bars(axes: Any, values: Mapping[str, float]) -> None:
-    ordered = sorted(values.items(), key=lambda item: -item[1])
-    colours = [BLUE if name.startswith("pamo") else GREY for name, _ in ordered]
-    axes.barh(range(len(ordered)), [value for _, value in ordered], color=colours, height=0.62)
-    for place, (_, value) in enumerate(ordered):
-        axes.text(value * 1.1, place, f"{value:,.0f}" if value >= 10 else f"{value:.2g}", va="center", fontsize=7)
-    axes.set_yticks(range(len(ordered)), [name for name, _ in ordered], fontsize=7)
+def _dots(axes: Any, rows: Sequence[tuple[str, float, str]]) -> None:
+    """Draw a dot for each (library, value, what it ran), the least on top."""
+    ordered = sorted(rows, key=lambda row: -row[1])
+    for place, (name, value, what) in enumerate(ordered):
+        colour = BLUE if name == "pamo" else GREY
+        axes.plot([value], [place], "o", markersize=6, color=colour)
+        number = f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+        axes.annotate(
+            f"{number}  {what}", (value, place), xytext=(7, 0), textcoords="offset points", va="center", fontsize=7
+        )
+    axes.set_yticks(range(len(ordered)), [name for name, _, _ in ordered], fontsize=7.5)
     axes.set_xscale("log")
-    axes.set_xlim(right=max(values.values()) * 6)
+    values = [value for _, value, _ in ordered]
+    axes.set_xlim(min(values) / 2, max(values) * (max(values) / min(values)) ** 0.9)
     axes.grid(visible=False, axis="y")
 
 
@@ -355,7 +347,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, help="online calls at 10 arms (default: 400; short: 60)")
     parser.add_argument("--rounds", type=int, help="of the regret race (default: 5000; short: 1000)")
     parser.add_argument("--trials", type=int, help="of the regret race (default: 8; short: 3)")
-    parser.add_argument("--timeout", type=float, default=1800, help="seconds a peer may take for a job (default: 1800)")
+    parser.add_argument(
+        "--budget", type=float, help="seconds of a policy's trials, three at least (default: 90; short: 12)"
+    )
     parser.add_argument("--peer", action="append", default=[], choices=[peer.name for peer in PEERS], help="only these")
     parser.add_argument("--output", type=Path, default=ROOT / "reports" / "race", help="default: reports/race")
     options = parser.parse_args(arguments)
@@ -363,7 +357,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         count=options.count or (60 if options.short else 400),
         rounds=options.rounds or (1000 if options.short else 5000),
         trials=options.trials or (3 if options.short else 8),
-        seconds=options.timeout,
+        budget=options.budget or (12.0 if options.short else 90.0),
         only=options.peer,
     )
     options.output.mkdir(parents=True, exist_ok=True)
