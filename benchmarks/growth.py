@@ -50,7 +50,15 @@ class Axis:
 
 
 AXES = (
-    Axis("users", "users", (10, 30, 100, 300, 1000), 1, 1, {"trials": 8, "rounds": 300}, "a decision each"),
+    Axis(
+        "users, 5 arms each",
+        "users",
+        (10, 30, 100, 300, 1000),
+        1,
+        2,
+        {"trials": 8, "rounds": 300},
+        "a decision each; a table of what each arm is worth to each",
+    ),
     Axis(
         "arms, 5 on offer",
         "arms",
@@ -176,9 +184,10 @@ def draw(found: Sequence[Mapping[str, Any]]) -> Any:
             each.plot(sizes, values, marker="o", markersize=3.5, color=colour, linewidth=1.4)
             expected = values[-1] * (sizes / sizes[-1]) ** one[slope]
             each.plot(sizes, expected, color=colour, linestyle=(0, (2, 2)), linewidth=1.0)
-        each.set_xscale("log")
-        each.set_yscale("log")
-        label(each, f"{one['axis']}: time {_shown(one['time'])}, memory {_shown(one['memory'])}", one["axis"])
+        each.set(xscale="log", yscale="log")
+        each.minorticks_off()
+        each.set_xticks(sizes, [f"{size:,.0f}" for size in sizes], fontsize=7)
+        label(each, one["axis"], f"exponents: time {_shown(one['time'])}, memory {_shown(one['memory'])}")
     names = ["seconds", "megabytes", "expected slope"]
     legend_above(figure, names, [(BLUE, "-"), (AMBER, "-"), ("#666666", (0, (2, 2)))])
     note(figure, "PRUCB-HP; exponents fitted to the upper half")

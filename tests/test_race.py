@@ -102,6 +102,6 @@ def test_growth_is_fitted_and_shown() -> None:
         "why": "",
     }
     assert "1.00" in growth.text_of([line])
-    assert growth.draw([line]).axes[0].get_title(loc="left") == "users: time 1.00, memory –"
+    assert growth.draw([line]).axes[0].get_xlabel() == "exponents: time 1.00, memory –"
     seen = growth.measure({**growth.BASE, "objectives": 3, "rounds": 5, "trials": 2})
     assert seen["seconds"] > 0

@@ -37,7 +37,7 @@ if __name__ == "__main__":
         {
             "Thompson, precision 10": partial(Own, bb.ThompsonSampling, 10.0),
             "Thompson, precision 1": partial(Own, bb.ThompsonSampling, 1.0),
-            "upper bound 0.84, precision 10": partial(Own, bb.UpperConfidenceBound, 10.0),
+            "upper bound, precision 10": partial(Own, bb.UpperConfidenceBound, 10.0),
         },
         first="Thompson, precision 10",
     )
