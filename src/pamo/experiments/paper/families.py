@@ -11,7 +11,7 @@ import numpy as np
 from pamo.arrays import Floats
 from pamo.environments import Environment, Fixed
 from pamo.environments.utilities import regret_of_mix
-from pamo.experiments.figures import draw_bars, label, panels
+from pamo.experiments.figures import draw_bars, draw_rows, label, legend_above, note, panels, write_at
 from pamo.experiments.paper.correlated import Together
 from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict, judge_share
 from pamo.experiments.tables import Table, Tables
@@ -19,7 +19,7 @@ from pamo.policies import parse
 from pamo.policies.interactive import asked_at
 from pamo.progress import Progress
 from pamo.simulation import simulate, summarize
-from pamo.simulation.plot import BLUE, GREY, printed
+from pamo.simulation.plot import GREY, MARKERS, STYLES, printed
 from pamo.simulation.stepping import Player
 
 EQUALS, FRONT, CHANGED = "equals in the first objective", "a front of two", "a new best arm"
@@ -262,10 +262,47 @@ def _draw(tables: Tables) -> Any:
     rows = [(policy, shares_of(tables, CHANGED, policy)[:, 0]) for policy in (*PAIRS, *dict.fromkeys(PAIRS.values()))]
     figure, (axes,) = panels(1, columns=1, height=3.2, legend=0.05)
     intervals = [(found.mean, *np.nan_to_num([found.low, found.high])) for found in (summarize(r) for _, r in rows)]
-    colours = [BLUE if policy in PAIRS else GREY for policy, _ in rows]
+    colours = [STYLES[policy.partition(":")[0]][0] for policy, _ in rows]
     draw_bars(axes, [printed(policy) for policy, _ in rows], intervals, colours=colours, form="{:.2f}")
-    label(axes, "An arm that became the best 100 rounds ago", f"its share of the last {_LAST} pulls")
+    label(axes, f"An arm that became the best {_LATE} rounds ago", f"its share of the last {_LAST} pulls")
+    note(figure, f"one user, K=3, D=2; mean of {len(rows[0][1])} trials, 95 % interval")
     return figure
+
+
+def _draw_mixes(tables: Tables) -> Any:
+    figure, (axes,) = panels(1, columns=1, height=3.2, legend=0.3)
+    names, found = MIXES["policies"], tables["mixes"]
+    horizons = found.distinct("rounds")
+    for policy in names:
+        values = [found.where(policy=policy, rounds=t)["regret"] for t in horizons]
+        some = Table.from_rows(
+            [summarize(one)._asdict() | {"rounds": t} for t, one in zip(horizons, values, strict=True)]
+        )
+        draw_rows(axes, some, "rounds", STYLES[policy], marker=MARKERS[policy])
+    root = [float(found.where(policy=names[0])["regret"][0]) * np.sqrt(t / horizons[0]) for t in horizons]
+    axes.plot(horizons, root, color=GREY, linewidth=0.8)
+    write_at(axes, "√T", (horizons[-1], root[-1]), (6, 0), color=GREY)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(horizons, [f"{t:,}" for t in horizons])
+    axes.minorticks_off()
+    label(axes, "Regret by the generalised Gini index, against the best mix of arms", "rounds T", "regret")
+    legend_above(
+        figure, list(map(printed, names)), [STYLES[one] for one in names], markers=[MARKERS[one] for one in names]
+    )
+    note(figure, f"one user, K=3, D=2; mean of {len(values[0])} trials, 95 % band")
+    return figure
+
+
+def _twin_mixes(tables: Tables) -> Table:
+    rows = []
+    for policy in MIXES["policies"]:
+        for rounds in tables["mixes"].distinct("rounds"):
+            some = tables["mixes"].where(policy=policy, rounds=rounds)
+            against = {"against the best mix": "regret", "against the best arm": "by arms"}
+            means = {name: round(float(some[column].mean()), 1) for name, column in against.items()}
+            rows.append({"policy": policy, "rounds": rounds} | means)
+    return Table.from_rows(rows)
 
 
 def _twin(tables: Tables) -> Table:
@@ -393,6 +430,13 @@ STUDY = Study(
             _draw,
             lambda tables: _judge_changed(tables, objective="").seen,
             _twin,
+        ),
+        Drawing(
+            "families-mixes",
+            "What a mix of arms loses against the best one",
+            _draw_mixes,
+            lambda tables: _judge_gini(tables).seen,
+            _twin_mixes,
         ),
     ),
 )
