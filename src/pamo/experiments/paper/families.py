@@ -279,7 +279,8 @@ def _draw_mixes(tables: Tables) -> Any:
             [summarize(one)._asdict() | {"rounds": t} for t, one in zip(horizons, values, strict=True)]
         )
         draw_rows(axes, some, "rounds", STYLES[policy], marker=MARKERS[policy])
-    root = [float(found.where(policy=names[0])["regret"][0]) * np.sqrt(t / horizons[0]) for t in horizons]
+    first = float(found.where(policy=names[0], rounds=horizons[0])["regret"].mean())
+    root = [first * np.sqrt(t / horizons[0]) for t in horizons]
     axes.plot(horizons, root, color=GREY, linewidth=0.8)
     write_at(axes, "√T", (horizons[-1], root[-1]), (6, 0), color=GREY)
     axes.set_xscale("log")
