@@ -126,7 +126,7 @@ def test_a_study_is_known_by_its_settings_and_seed() -> None:
 
 def test_trials_are_settable() -> None:
     assert settings_of(STUDIES["hidden"], quick=False, trials=7)["trials"] == 7
-    assert settings_of(STUDIES["confidence"], quick=False, trials=None)["trials"] == 10_000
+    assert settings_of(STUDIES["confidence"], quick=False, trials=None)["trials"] == 4000
     assert STUDIES["hidden"].settings["rounds"] == 5000
 
 

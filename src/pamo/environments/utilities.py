@@ -63,8 +63,9 @@ def planes(weights: npt.ArrayLike, utility: str) -> Floats:
         return np.diag(own)
     if len(own) > MOST_OBJECTIVES:
         raise InputError(f"expected at most {MOST_OBJECTIVES} objectives for the Gini index of a mix, got {len(own)}")
-    shares = 0.5 ** np.arange(len(own))
-    return own * np.array([shares[list(order)] for order in permutations(range(len(own)))])
+    orders = np.array(list(permutations(range(len(own)))))
+    result: Floats = own * 0.5**orders
+    return result
 
 
 def utility_of(points: npt.ArrayLike, weights: npt.ArrayLike, utility: str) -> Floats:

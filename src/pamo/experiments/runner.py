@@ -152,7 +152,7 @@ def keep_study(
         started = time.perf_counter()
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        record = _record(study, settings, seed, tables) | told
+        record = _record(study, settings, seed, tables) | dict(told)
         files = [f"{name}.parquet" for name in tables]
         for name, table in zip(files, tables.values(), strict=True):
             table.save(partial / name)
