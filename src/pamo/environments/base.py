@@ -111,6 +111,8 @@ class Environment:
     (changes="jump"), or evenly until the next change ("drift"). Regret is against the truth of its round. missing: the
     chance of each score not to be told; untold: how many objectives, the last ones, never are. delay: the rounds after
     which feedback comes. features: of each arm, that explain the share `explained` of the variance of its first means.
+    utility: what a reward is worth to a user, by which regret is measured, against the best arm on offer; where it is
+    not linear, the overall score is the utility of the reward with the noise that it would have had.
     """
 
     id: ClassVar[str]
@@ -137,6 +139,9 @@ class Environment:
     delay: int = setting(0, "rounds until feedback comes", "T", least=0)
     features: int = setting(0, "features of each arm; for protocols all and subset", least=0)
     explained: float = setting(0.8, "share of the means' variance that they explain", "P", least=0, most=1)
+    utility: Literal["linear", "chebyshev", "gini"] = setting(
+        "linear", "what a reward is worth: the weighted sum, the worst objective, or the worst most", "KIND"
+    )
 
     def __post_init__(self) -> None:
         kinds = kinds_of(type(self))
@@ -243,6 +248,8 @@ class Environment:
             if not values[name]:
                 for belonging in (name, *_BELONGING.get(name, ())):
                     del values[belonging]
+        if self.utility == "linear":
+            del values["utility"]
         return {"id": self.id} | values
 
 

@@ -1,7 +1,7 @@
 """Run studies, keep each when it is whole, and skip what is finished and unchanged.
 
 A study's folder is made beside its place and then renamed into it: a run that is stopped, even by `kill -9`, loses at
-most the study in progress.
+most the study in progress, and the one before it whose figures are being drawn.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -111,18 +112,33 @@ def run_studies(
     tasks = [Task(study.name, _measured, (study.measure, settings, seed), study.weight) for study, settings, _ in left]
     # A cluster's workers compile where they are.
     ahead = {} if quick or runner is not local else {study.name: study.prepare(settings) for study, settings, _ in left}
-    with Prepared(ahead) as prepared, Bar("reproduce", total=float(bool(left)), shown=shown) as bar:
+    keeping: list[Future[dict[str, Any]]] = []
+    # Figures are drawn on one core while the next study is measured on all: kernels leave Python's lock alone.
+    with (
+        Prepared(ahead) as prepared,
+        Bar("reproduce", total=float(bool(left)), shown=shown) as bar,
+        ThreadPoolExecutor(1) as background,
+    ):
 
         def begin(name: str) -> None:
             bar.rename(f"{name}, compiling")
             prepared.wait_for(name)
             bar.rename(name)
 
+        def finish() -> None:
+            for one in keeping:
+                record = one.result()
+                bar.say(f"{record['name']}: {record['seconds']:.1f} s")
+                records[record["name"]] = record
+            keeping.clear()
+
         for place, (tables, seconds) in runner(tasks, bar.advance, begin):
             study, settings, known = left[place]
-            about = {"digest": known, "quick": quick, "measuring_seconds": seconds}
-            records[study.name] = keep_study(study, settings, seed, output / study.name, tables, about)
-            bar.say(f"{study.name}: {records[study.name]['seconds']:.1f} s")
+            told = {"digest": known, "quick": quick, "measuring_seconds": seconds}
+            finish()
+            keeping.append(background.submit(keep_study, study, settings, seed, tables, told, output / study.name))
+        bar.rename("drawing")
+        finish()
     return [records[study.name] for study in studies]
 
 
@@ -138,21 +154,26 @@ def _measured(
 
 
 def keep_study(
-    study: Study, settings: Mapping[str, Any], seed: int, folder: Path, tables: Tables, about: Mapping[str, Any]
+    study: Study, settings: Mapping[str, Any], seed: int, tables: Tables, told: Mapping[str, Any], folder: Path
 ) -> dict[str, Any]:
-    """Keep what a study measured: tables, figures, claims with their verdicts; return its record, `about` in it."""
+    """Judge and draw a study that was measured, and keep it: tables, figures, claims with verdicts; return its record.
+
+    told: what the record has to hold besides.
+    """
     partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
     try:
-        started = time.perf_counter() - about["measuring_seconds"]
-        record = _record(study, settings, seed, tables) | dict(about)
+        started = time.perf_counter()
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        record = _record(study, settings, seed, tables) | dict(told)
         files = [f"{name}.parquet" for name in tables]
         for name, table in zip(files, tables.values(), strict=True):
             table.save(partial / name)
         for drawing in study.drawings:
-            files += save_figure(drawing.draw(tables), partial / drawing.id)
-        record |= {"files": files, "seconds": time.perf_counter() - started}
+            figure = drawing.draw(tables)
+            assert figure.texts, f"{drawing.id}: expected a note on what is shown, of how many trials"
+            files += save_figure(figure, partial / drawing.id)
+        record |= {"files": files, "seconds": told["measuring_seconds"] + time.perf_counter() - started}
         (partial / RECORD).write_text(to_json(record, indent=1), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         partial.rename(folder)

@@ -8,6 +8,7 @@ from pamo.contract import answers
 from pamo.errors import unknown_name
 from pamo.service import schemas
 from pamo.service.activity import RINGS
+from pamo.service.alerts import alerts as alerts_of
 from pamo.service.api import Api
 from pamo.service.history import SPANS
 from pamo.service.stream import EventStream
@@ -29,6 +30,11 @@ async def activity(api: Api, asked: Arguments) -> Any:
     return answers.ActivityReport(since, now, seconds, *api.activity.rates(), buckets)
 
 
+async def alerts(api: Api, asked: Arguments) -> Any:
+    """Tell what whoever looks after this should know."""
+    return answers.Alerts(await api.aside(lambda: alerts_of(api)))
+
+
 async def stream(api: Api, asked: Arguments) -> Any:
     """Tell what goes on as it happens."""
     if api.engine.store.remote:  # others may have erased who was decided for here
@@ -40,8 +46,8 @@ async def stream(api: Api, asked: Arguments) -> Any:
 async def users(api: Api, asked: Arguments) -> Any:
     """Find users."""
     query: schemas.UsersQuery = asked.query
-    found = await api.aside(lambda: api.engine.store.find_users(query.query, query.limit + 1))
-    return answers.UsersFound([answers.UserFound(*one) for one in found[: query.limit]], len(found) > query.limit)
+    found = await api.aside(lambda: api.lookout.find_users(query.query, query.limit + 1))
+    return answers.UsersFound(found[: query.limit], len(found) > query.limit)
 
 
 async def decisions(api: Api, asked: Arguments) -> Any:
