@@ -26,7 +26,9 @@ from pamo.store import (
     ExperimentEnded,
     ExperimentStarted,
     FeedbackGiven,
+    Objective,
     Outcome,
+    Setup,
     UserErased,
     postgres,
 )
@@ -142,14 +144,14 @@ def test_an_erasure_waits_for_a_feedback_on_its_way(
     url = postgres_url()
     with PostgresStore(url, SETUP) as one, PostgresStore(url, SETUP) as two:
         one.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0), decision(1, user="ann-of-cleves")])
-        insert, read, write = one._insert, threading.Event(), threading.Event()
+        insert, read, write = one._inserting, threading.Event(), threading.Event()
 
-        def insert_later(connection: Any, events: Any) -> Any:
+        def insert_later(*given: Any) -> Any:
             read.set()
             write.wait()
-            return insert(connection, events)
+            return insert(*given)
 
-        monkeypatch.setattr(one, "_insert", insert_later)
+        monkeypatch.setattr(one, "_inserting", insert_later)
         given = one.submit(feedback(1))
         read.wait()
         erased = two.submit(UserErased("ann-of-cleves", at=1.0))
@@ -164,34 +166,31 @@ def test_an_erasure_waits_for_a_feedback_on_its_way(
         assert list(two.user_ids()) == []
 
 
-def test_rows_are_locked_in_one_order(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_locked_in_one_order(postgres_url: Callable[[], str]) -> None:
     """Whatever order the events come in: otherwise two workers might wait for each other for ever."""
-    with PostgresStore(postgres_url(), SETUP) as store:
+    url = postgres_url()
+    with PostgresStore(url, SETUP) as store, psycopg.connect(url, autocommit=True) as watching:
         names = ["B", "C", "A"]
         store.append_many([ArmAdded(arm, arm, at=0.0) for arm in names])
-        whole, locked = store._link.transaction, []
-
-        class Watched:
-            def __init__(self, connection: Any) -> None:
-                self.connection = connection
-
-            def execute(self, statement: str, bindings: Any = (), **options: Any) -> Any:
-                for table, place in (("pamo_events", 1), (USER_SUMS, 0), (ARM_SUMS, 1)):
-                    if f"INSERT INTO {table}" in statement:
-                        locked.append((table, list(bindings[place])))
-                return self.connection.execute(statement, bindings, **options)
-
-        @contextlib.contextmanager
-        def watching(*, alone: bool = False) -> Iterator[Any]:
-            with whole(alone=alone) as connection:
-                yield Watched(connection)
-
-        monkeypatch.setattr(store._link, "transaction", watching)
+        watching.execute("CREATE TABLE seen (n integer GENERATED ALWAYS AS IDENTITY, at text, what text)")
+        watching.execute(
+            "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "INSERT INTO seen (at, what) VALUES (TG_TABLE_NAME, to_jsonb(NEW) ->> TG_ARGV[0]); RETURN NEW; END $$"
+        )
+        for table, column in (
+            ("pamo_events", "decision"),
+            (USER_SUMS, "user_id"),
+            (ARM_SUMS, "arm"),
+            ("pamo_counts", "shard"),
+        ):
+            each = f"BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION see('{column}')"
+            watching.execute(f"CREATE TRIGGER see {each}".encode())
         store.append_many([decision(n, user=f"u{n}", arms=(names[n - 1],)) for n in (3, 1, 2)])
         receipts = store.append_many([feedback(n) for n in (2, 3, 1)])
-        in_order = [("pamo_events", ["d1", "d2", "d3"])]
-        sums = [(USER_SUMS, ["u1", "u2", "u3"]), (ARM_SUMS, ["A", "B", "C"])]
-        assert locked == in_order + in_order + sums
+        events, counts = [("pamo_events", f"d{n}") for n in (1, 2, 3)], ("pamo_counts", str(store._shard))
+        sums = [*((USER_SUMS, f"u{n}") for n in (1, 2, 3)), *((ARM_SUMS, arm) for arm in "ABC")]
+        locked = watching.execute("SELECT at, what FROM seen ORDER BY n").fetchall()
+        assert locked == [*events, counts, *events, *sums, counts]
         kept = {event.decision: number for number, event in store.events() if isinstance(event, FeedbackGiven)}
         assert [receipt.sequence for receipt in receipts] == [kept["d2"], kept["d3"], kept["d1"]]
 
@@ -420,6 +419,17 @@ def test_many_arms_are_added_and_looked_up_among_workers(postgres_url: Callable[
             assert (arms.names[7], arms.names[100], bool(arms.active[100])) == ("other", "New", False)
             assert arms.statistics.pulls[7] == 1.0
             assert verify(store).ok
+
+
+def test_rows_that_do_not_fit_into_a_page_are_added_up_as_well(postgres_url: Callable[[], str]) -> None:
+    setup = Setup(tuple(Objective(f"o{n}") for n in range(20)))
+    with PostgresStore(postgres_url(), setup) as store:
+        store.append(ArmAdded("A", "A", at=0.0))
+        for n in range(3):
+            rewards = {one.name: (n + place) / 30.0 for place, one in enumerate(setup.objectives)}
+            store.append_many([decision(n, arms=("A",)), FeedbackGiven(f"d{n}", rewards, 0.0, 0.5, preference=rewards)])
+        assert store.users(["ann"]).rounds.tolist() == [3.0]
+        assert verify(store).differences == ()
 
 
 def test_a_changed_missing_or_added_row_is_found(postgres_url: Callable[[], str], tmp_path: Path) -> None:
