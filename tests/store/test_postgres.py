@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from benchmarks.servers import Caller, Server, serving
 from pamo.errors import DamagedError, StoreError
 from pamo.store import (
     ArmAdded,
@@ -309,6 +310,26 @@ def test_a_worker_learns_of_an_arm_that_another_has_just_added(postgres_url: Cal
         one.append(ArmAdded("Z", "Z", at=0.0))
         assert two.append(decision(1, arms=("Z",))).outcome is Outcome.RECORDED
         assert two.arms().ids == ("Z",)
+
+
+def test_workers_agree_on_arms_within_a_request(postgres_url: Callable[[], str]) -> None:
+    """Added, renamed, retired or revived by one process, an arm is at once so in the other."""
+    command = serving(postgres_url())
+    with Server(command) as first, Server(command) as second:
+        one, other = Caller(first), Caller(second)
+        other.ask("POST", "/v1/decisions", {"user": "ann"})
+        for n in range(10):
+            arm = f"new-{n}"
+            one.ask("PUT", f"/v1/arms/{arm}", {})
+            assert other.ask("POST", "/v1/decisions", {"user": "ann", "arms": [arm]})["arm"] == arm
+            one.ask("PUT", f"/v1/arms/{arm}", {"name": "renamed"})
+            assert other.ask("GET", f"/v1/arms/{arm}")["name"] == "renamed"
+            one.ask("DELETE", f"/v1/arms/{arm}")
+            with pytest.raises(RuntimeError, match="is retired"):
+                other.ask("POST", "/v1/decisions", {"user": "ann", "arms": [arm]})
+            one, other = other, one
+        one.close()
+        other.close()
 
 
 def test_a_worker_counts_what_belongs_to_an_experiment_that_another_has_just_started(

@@ -127,6 +127,7 @@ class PostgresStore(SqlStore):
         f"UNION ALL {_ask.columns} WHERE kind = '{ARM_CHANGED}' AND sequence > %s ORDER BY sequence"
     )
 
+    _arms_end = tables.ARMS_END
     _in_experiments = f"{_ask.columns} WHERE kind IN ('{EXPERIMENT_STARTED}', '{EXPERIMENT_ENDED}') ORDER BY sequence"
 
     def __init__(
@@ -238,6 +239,7 @@ class PostgresStore(SqlStore):
         self._closed = False
         self._link = link
         self._groups_at = -math.inf
+        self._looked = 0
 
     @contextlib.contextmanager
     def _closing_if_it_fails(self) -> Iterator[None]:
@@ -251,7 +253,8 @@ class PostgresStore(SqlStore):
         """Add and read by these objectives and half-lives."""
         self.setup, self._scales, self._newest = setup, Scales(setup), 0.0
         sums = f"SELECT arm, sums FROM {tables.ARM_SUMS}"
-        self._arms = ArmCache(setup, self._refresh, arms=f"{tables.ARMS} ORDER BY place", sums=sums)
+        states = f"{tables.ARMS} ORDER BY place"
+        self._arms = ArmCache(setup, self._refresh, end=self._arms_end, arms=states, sums=sums)
         lives = setup.half_life or HalfLives()
         forgets, fades, objectives = lives.users is not None, lives.arms is not None, len(setup.objectives)
         own, stated = user_width(objectives) + forgets, stated_width(objectives) + forgets
@@ -631,7 +634,10 @@ class PostgresStore(SqlStore):
         return self._link.rows(statement, bindings)
 
     def arms(self) -> Arms:
-        """Return the arms and their sums, which are at most `refresh` seconds old; those of this worker are in."""
+        """Return the arms as they are now, with sums that are at most `refresh` seconds old; this worker's are in."""
+        if self._looked != threading.get_ident():  # whoever has just read users knows already
+            self._arms.reach(self._rows(self._arms_end)[0][0])
+        self._looked = 0
         table = self._arms.table(self._rows)
         self._newest = max(self._newest, self._arms.newest)
         return table
@@ -641,8 +647,15 @@ class PostgresStore(SqlStore):
         objectives = len(self.setup.objectives)
         rows = np.zeros((len(ids), user_width(objectives)))
         stated_rows = np.zeros((len(ids), stated_width(objectives)))
-        statement = f"SELECT user_id, sums, stated FROM {tables.USER_SUMS} WHERE user_id = ANY(%s)"
-        found = {user: (sums, stated) for user, sums, stated in self._rows(statement, (list(ids),))}
+        # Whether the arms are still those that are known here is asked along with it: who decides reads users first.
+        statement = (
+            f"SELECT last, user_id, sums, stated FROM ({self._arms_end}) AS arms(last) "
+            f"LEFT JOIN {tables.USER_SUMS} ON user_id = ANY(%s)"
+        )
+        read = self._rows(statement, (list(ids),))
+        self._arms.reach(read[0][0])
+        self._looked = threading.get_ident()
+        found = {user: (sums, stated) for _, user, sums, stated in read}
         for place, user in enumerate(ids):
             if user in found:
                 sums, stated = found[user]

@@ -34,15 +34,17 @@ def _state(name: str, active: bool, features: str) -> ArmState:
 class ArmCache:
     """The arms as last read. The table is replaced, never changed, so that whoever has one may keep reading it.
 
-    arms, sums: the statements that read the arms' states and their sums.
+    end, arms, sums: the statements that read the last event of the arms, their states and their sums.
     """
 
-    def __init__(self, setup: Setup, refresh: float, *, arms: str, sums: str) -> None:
+    def __init__(self, setup: Setup, refresh: float, *, end: str, arms: str, sums: str) -> None:
         self._width = arm_width(len(setup.objectives))
         self._life = None if setup.half_life is None else setup.half_life.arms
         self._kept = np.zeros((0, self._width + 1))  # where arms are forgotten, their rows with their ages
         self._refresh = refresh
-        self._statements = arms, sums
+        self._statements = end, arms, sums
+        self._end = self._wanted = 0
+        self._ends = threading.Lock()
         self._lock = threading.RLock()
         self._read_at = -math.inf
         self._table: Arms | None = None
@@ -54,13 +56,16 @@ class ArmCache:
     def table(self, rows: Callable[[str], list[Any]]) -> Arms:
         """Return the arms, read by `rows` where the copy is too old."""
         table = self._table
-        if table is not None and time.monotonic() - self._read_at < self._refresh:
+        if table is not None and not self._old():
             return table
         with self._lock:
-            if self._table is None or time.monotonic() - self._read_at >= self._refresh:
+            if self._table is None or self._old():
                 self._set(*map(rows, self._statements))
             assert self._table is not None
             return self._table
+
+    def _old(self) -> bool:
+        return self._end < self._wanted or time.monotonic() - self._read_at >= self._refresh
 
     def add(self, row: Any, other: Any) -> None:
         """Add a row of sums to another, as the database keeps them."""
@@ -90,6 +95,15 @@ class ArmCache:
         for place, row in enumerate(self._kept):
             read_aged(worth[place], row, now, 0)
         return ArmStatistics(rows=worth)
+
+    def reach(self, end: int) -> None:
+        """Have the arms read anew unless they were read after this event, the last one of theirs."""
+        with self._ends:
+            if end < self._end:  # some of the journal is gone, as where damage was adopted
+                self._wanted = end
+                self.forget()
+            else:
+                self._wanted = max(self._wanted, end)
 
     def forget(self) -> None:
         """Have the arms read anew next time."""
@@ -141,7 +155,7 @@ class ArmCache:
             self._table, statistics=ArmStatistics(rows=block) if self._life is None else self._worth()
         )
 
-    def _set(self, arms: list[Any], sums: list[Any]) -> None:
+    def _set(self, end: list[Any], arms: list[Any], sums: list[Any]) -> None:
         states = {arm: _state(name, active, features) for arm, name, active, features in arms}
         statistics = ArmStatistics(rows=np.zeros((len(states), self._width)))
         kept = statistics.rows if self._life is None else np.zeros((len(states), self._width + 1))
@@ -157,5 +171,5 @@ class ArmCache:
         if self._life is not None:
             self._kept = kept
             table = replace(table, statistics=self._worth())
-        self._table, self.states, self._learned = table, states, False
+        self._table, self.states, self._learned, self._end = table, states, False, end[0][0]
         self._read_at = time.monotonic()

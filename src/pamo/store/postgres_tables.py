@@ -7,11 +7,22 @@ from typing import Any
 
 from pamo.rows import LAYOUT
 from pamo.store.base import Feature
-from pamo.store.encoding import ARM_CHANGED, DECISION, DECLARED, EXPERIMENT_ENDED, EXPERIMENT_STARTED, TASTE_CHANGED
+from pamo.store.encoding import (
+    ARM_ADDED,
+    ARM_CHANGED,
+    ARM_RETIRED,
+    DECISION,
+    DECLARED,
+    EXPERIMENT_ENDED,
+    EXPERIMENT_STARTED,
+    TASTE_CHANGED,
+)
 
 ARM_SUMS, USER_SUMS, PAIR_SUMS = (f"pamo_{of}_sums_{LAYOUT}" for of in ("arm", "user", "pair"))
 SUMS = r"pamo_(arm|user|pair)_sums(_\d+)?"
 """The names of such tables in any layout, the first of which had no number."""
+
+OF_ARMS = f"('{ARM_ADDED}', '{ARM_RETIRED}', '{ARM_CHANGED}')"
 
 SCHEMA = """
 CREATE TABLE pamo_events (
@@ -96,6 +107,8 @@ ORDER BY n ON CONFLICT (arm) DO UPDATE
 SET name = excluded.name, active = excluded.active, features = excluded.features
 """
 ARMS = "SELECT arm, name, active, features FROM pamo_arms"
+ARMS_END = f"SELECT coalesce(max(sequence), 0) FROM pamo_events WHERE kind IN {OF_ARMS}"
+"""The last event that says something of the arms: by it a worker knows whether another has changed them."""
 DECLARED_IN = ("pamo_features", "pamo_user_features")
 """Where the features are that arms, and users, may have."""
 FEATURES = "SELECT name, kind FROM {} ORDER BY name"
@@ -145,6 +158,7 @@ LATER = {
         WHERE kind IN ('{EXPERIMENT_STARTED}', '{EXPERIMENT_ENDED}');
         CREATE TABLE pamo_groups (user_id text PRIMARY KEY, sums float8[] NOT NULL);
     """,
+    "pamo_events_arms": f"CREATE INDEX pamo_events_arms ON pamo_events (sequence) WHERE kind IN {OF_ARMS}",
     "pamo_events_made": f"""
         CREATE INDEX pamo_events_made ON pamo_events (user_id) WHERE kind = '{DECISION}';
         DROP INDEX IF EXISTS pamo_events_user;
