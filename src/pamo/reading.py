@@ -207,7 +207,7 @@ def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> No
             if e < d:
                 size = row[pair(d + 1, e + 1)]
                 entry = size - row[pair(d + 1, 0)] * row[pair(e + 1, 0)] / max(complete, 1.0)
-            if abs(entry) <= ROUNDING * abs(size):  # rewards that do not vary
+            if abs(entry) <= ROUNDING * abs(size) or (e == d and entry < 0.0):  # rewards that do not vary
                 entry = 0.0
             common[pair(d, e)] += entry - arms[first + pair(d, e), j]
             arms[first + pair(d, e), j] = entry

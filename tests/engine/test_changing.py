@@ -111,3 +111,35 @@ def test_where_nothing_changes_nothing_is_found(kind: str) -> None:
                     overall = float(world.numbers.random() < world.weights[n] @ mean)
                 engine.feedback(decision.id, dict(zip(world.names, reward.tolist(), strict=True)), overall=overall)
         assert not [e for _, e in engine.store.events() if isinstance(e, TasteChanged | ArmChanged)]
+
+
+def test_what_is_kept_of_an_arm_that_changed_is_what_came_since() -> None:
+    """An arm that all pulls go to has more of them between two looks than there were when it changed."""
+    draw = np.random.default_rng(1)
+    with Engine(["taste", "price"], seed=1) as engine:
+        engine.add_arm("A")
+        for n in range(1200):
+            taste, price = (0.2, 0.9) if n >= 66 else (0.9, 0.2)
+            noise = 0.02 * draw.standard_normal(2)
+            engine.feedback(engine.decide("ann"), {"taste": taste + noise[0], "price": price + noise[1]}, 0.5)
+        changes = [event for _, event in engine.store.events() if isinstance(event, ArmChanged)]
+        assert len(changes) == 1
+        for name, expected in (("taste", 0.2), ("price", 0.9)):
+            count, total, squares = changes[0].kept[name]
+            assert total / count == pytest.approx(expected, abs=0.05)
+            assert squares * count >= total * total
+        arms = engine.store.arms().statistics
+        assert np.all(arms.objective_square * arms.objective_count >= arms.objective_sum**2)
+
+
+@pytest.mark.parametrize("scores", [0.0, 1.0])
+def test_scores_that_never_vary_are_no_trouble(scores: float) -> None:
+    """Each arm's overall score is its own, whoever gives it: what varies by nothing may seem to vary by less."""
+    draw, names = np.random.default_rng(3), ["a", "b", "c", "d", "e"]
+    overalls = draw.uniform(size=30).tolist()
+    with Engine(names, seed=3) as engine:
+        engine.add_arms([f"arm {k}" for k in range(30)])
+        for _ in range(600):
+            decision = engine.decide(f"u{draw.integers(3)}")
+            rewards = {name: scores for name in names if draw.random() < 0.7}
+            engine.feedback(decision, rewards, overalls[int(decision.arm.removeprefix("arm "))])

@@ -9,12 +9,14 @@ import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import httpx
 import pytest
 
 from pamo import Engine
-from pamo.service.connections import LONGEST_HEADERS, MOST_AHEAD
+from pamo.service.connections import LONGEST_HEADERS, MOST_AHEAD, Joined
 from pamo.store.maintenance import verify
 from pamo.store.sqlite import SqliteStore
 from tests.service.calling import SCORES
@@ -195,6 +197,29 @@ def test_what_is_no_http(server: Server) -> None:
         assert answer == b"" or status_of(answer) == 400
     lying = post(b"{}", "content-length: 5")
     assert status_of(server.talk(lying)) == 400
+
+
+def test_a_head_is_written_with_its_body() -> None:
+    """One system call for an answer rather than two; what nothing follows goes at once."""
+    for length, chunked, wrote in (
+        (2, False, [mock.call.writelines([b"head", b"ok"])]),
+        (0, False, [mock.call.write(b"head"), mock.call.write(b"ok")]),
+        (0, True, [mock.call.write(b"head"), mock.call.write(b"ok")]),
+    ):
+        transport = mock.Mock()
+        joined, answer = Joined(transport), SimpleNamespace(response_started=False)
+        joined.begin(answer)
+        answer.transport.write(b"go on")
+        answer.response_started, answer.chunked_encoding, answer.expected_content_length = True, chunked, length
+        answer.transport.write(b"head")
+        answer.transport.write(b"ok")
+        joined.end()
+        assert transport.mock_calls == [mock.call.write(b"go on"), *wrote]
+        joined.begin(answer)
+        answer.transport.write(b"head")
+        transport.reset_mock()
+        answer.transport.close()  # the application failed before the body
+        assert transport.mock_calls == [*([mock.call.write(b"head")] if length else []), mock.call.close()]
 
 
 def test_head_has_headers_only(server: Server) -> None:

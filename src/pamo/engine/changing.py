@@ -41,6 +41,8 @@ THRESHOLD, CAP = 7.0, 3.0
 BLOCK, FEWEST_PULLS, PRIOR_PULLS = 8.0, 3.0, 10.0
 """Pulls between two states of an arm that are kept to compare with, pulls from which on recent scores are tested, and
 how many pulls' worth the variance that arms have in common counts for one of them."""
+COMPLETE = 3
+"""Place in an arm's state, after its counts, sums and squares, of the pulls of which all scores are known."""
 AT_ONCE = 20
 """Users who are tested in one go, while somebody waits for a decision; the others have their turn with the next."""
 SCAN = 64
@@ -142,14 +144,16 @@ class Watch:
         found = [(_compare(now - state, state), now - state) for state in (older, newer)]
         (first, since_first), (second, since_second) = found
         for i in np.flatnonzero((np.maximum(first, second) > 0.0).any(axis=1)).tolist():
-            kept = {}
+            kept, after = {}, now[i].copy()
+            after[COMPLETE] = 0.0
             for d in np.flatnonzero(np.maximum(first[i], second[i]) > 0.0).tolist():
-                sums = (since_first if first[i, d] > second[i, d] else since_second)[i, :, d].tolist()
-                kept[self._scales.names[d]] = self._scales.raw_sums(self._scales.names[d], *sums)
+                sums = (since_first if first[i, d] > second[i, d] else since_second)[i, :COMPLETE, d]
+                kept[self._scales.names[d]] = self._scales.raw_sums(self._scales.names[d], *sums.tolist())
+                after[:COMPLETE, d] = sums
             self._changed.append(ArmChanged(table.ids[i], self._clock(), kept))
             self.due = True
-            newer[i] = now[i]
-            older[i] = now[i]
+            # As the row will be: pulls since then must not be told from what is taken out of it.
+            newer[i] = older[i] = after
         moved = now[:, 0].max(axis=1) - newer[:, 0].max(axis=1) >= BLOCK
         older[moved], newer[moved] = newer[moved], now[moved]
         self._states = older, newer
@@ -208,14 +212,15 @@ class Watch:
 
 
 def _sums_of(arms: ArmStatistics) -> Floats:
-    """Return counts, sums and squares by objective, (arms, 3, D). A copy."""
-    return np.stack([arms.objective_count, arms.objective_sum, arms.objective_square], axis=1)
+    """Return counts, sums and squares by objective, and complete pulls, (arms, 4, D). A copy."""
+    complete = np.broadcast_to(arms.pulls[:, None], arms.objective_count.shape)
+    return np.stack([arms.objective_count, arms.objective_sum, arms.objective_square, complete], axis=1)
 
 
 def _grown(state: Floats, now: Floats) -> Floats:
     """Return an earlier state with the arms that were added since; one that began anew was never otherwise."""
     state = np.concatenate([state, now[len(state) :]])
-    anew = (state[:, 0] > now[:, 0]).any(axis=1)
+    anew = (state > now)[:, [0, COMPLETE]].any(axis=(1, 2))
     state[anew] = now[anew]
     return state
 

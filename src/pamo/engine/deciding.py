@@ -147,6 +147,8 @@ class Decider:
             checked_features(features, self._store.user_features)
         given = self._given(arms) if arms is not None and isinstance(arms, Mapping) else None
         check_user(user)
+        if key is not None:
+            check_text(key, "a key", "key")
         store = self._store
         running, group = store.running, None
         if running is not None:
@@ -172,7 +174,7 @@ class Decider:
                     self._blanks[ranked] = room
             out, picks = room
             out[0, -2] = crc32(user.encode())
-            own = sums if self.prior.foretold is None else self._complete(user, sums, table)
+            own = self._complete(user, sums, table)
             scores = None if given is None else self._known_scores(given, offered or (), len(offer))
             if self.prior.explained is not None and plan.shared:
                 plan.lean(self.prior.offset_of(user, features))
@@ -180,7 +182,7 @@ class Decider:
                 self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
             row = tuple(out[0].tolist())
             if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
-                own = sums if self.prior.foretold is None else self._complete(user, sums, table)
+                own = self._complete(user, sums, table)
                 if self.prior.explained is not None:
                     plan.lean(self.prior.offset_of(user, features))
                 with store.lock:
@@ -331,7 +333,7 @@ class Decider:
         for first in range(0, len(users), step):
             part = slice(first, first + step)
             sums, stated, known = (one[part] for one in own)
-            if self.prior.foretold is not None:
+            if len(sums) == 1:
                 sums = self._complete(users[first], sums, table)
             if leans:
                 plan.lean(self.prior.offset_of(users[first], features[first]))
@@ -361,7 +363,8 @@ class Decider:
     def _complete(self, user: str, sums: Floats, table: Arms) -> Floats:
         """Return a user's row with what incomplete rounds say added, and have offsets ready for a decision."""
         foretold = self.prior.foretold
-        assert foretold is not None
+        if foretold is None:
+            return sums
         statistics, partial = table.statistics, sums.item(self._partial) > 0.0
         if not partial and not foretold.has_offsets:
             return sums

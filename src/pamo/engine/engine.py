@@ -122,7 +122,7 @@ def _decide(
     if engine._decider.watch.due and _notice(engine):
         engine._decider.under_way.forget(event.id)
         event = engine._decider.choose(user, arms, preference, k, key)
-    return engine.core.decided(event, engine.store.append(event))
+    return engine.core.decided(event, engine.store.append(event, checked=preference is None))
 
 
 def _feedback(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pamo.arrays import Floats, Ints
 from pamo.compiling import count_of, inlined, kernel
 from pamo.engine.kernels import (
     DRAWS,
@@ -30,6 +31,7 @@ from pamo.estimators import Kind
 from pamo.policies.base import Run
 from pamo.policies.variance import Prts, PrucbHpV, PrucbUpV
 from pamo.reading import pending_at
+from pamo.streams import Stream
 
 _RIDGE = int(Kind.RIDGE)
 _HIDDEN, _ESTIMATED, _POSTERIOR = PrucbHpV.kernel, PrucbUpV.kernel, Prts.kernel
@@ -85,22 +87,88 @@ def _choose(
             views[3][pending_at(objectives), picks[n, 0]] -= 1.0
 
 
+# Each argument by its name: packed by `*arguments`, the call itself would take twice as long.
+
+
 @kernel
-def choose_hidden(*arguments: Any) -> None:
+def choose_hidden(
+    out: Floats,
+    picks: Ints,
+    offers: Ints,
+    starts: Ints,
+    sums: Floats,
+    stated: Floats,
+    known: Floats,
+    state: Floats,
+    rows: Floats,
+    numbers: Floats,
+    stream: Stream,
+    scores: Floats,
+    work: Floats,
+    given: Floats,
+    dims: Any,
+) -> None:
     """Decide by PRUCB-HP with estimated variances."""
-    _choose(_HIDDEN, _ESTIMATED, None, arguments)
+    _choose(
+        _HIDDEN,
+        _ESTIMATED,
+        None,
+        (out, picks, offers, starts, sums, stated, known, state, rows, numbers, stream, scores, work, given, dims),
+    )
 
 
 @kernel
-def choose_estimated(*arguments: Any) -> None:
+def choose_estimated(
+    out: Floats,
+    picks: Ints,
+    offers: Ints,
+    starts: Ints,
+    sums: Floats,
+    stated: Floats,
+    known: Floats,
+    state: Floats,
+    rows: Floats,
+    numbers: Floats,
+    stream: Stream,
+    scores: Floats,
+    work: Floats,
+    given: Floats,
+    dims: Any,
+) -> None:
     """Decide by PRUCB-UP or PRUCB-KP with estimated variances."""
-    _choose(_ESTIMATED, None, None, arguments)
+    _choose(
+        _ESTIMATED,
+        None,
+        None,
+        (out, picks, offers, starts, sums, stated, known, state, rows, numbers, stream, scores, work, given, dims),
+    )
 
 
 @kernel
-def choose_drawn(*arguments: Any) -> None:
+def choose_drawn(
+    out: Floats,
+    picks: Ints,
+    offers: Ints,
+    starts: Ints,
+    sums: Floats,
+    stated: Floats,
+    known: Floats,
+    state: Floats,
+    rows: Floats,
+    numbers: Floats,
+    stream: Stream,
+    scores: Floats,
+    work: Floats,
+    given: Floats,
+    dims: Any,
+) -> None:
     """Decide by posterior sampling."""
-    _choose(_POSTERIOR, None, True, arguments)
+    _choose(
+        _POSTERIOR,
+        None,
+        True,
+        (out, picks, offers, starts, sums, stated, known, state, rows, numbers, stream, scores, work, given, dims),
+    )
 
 
 CHOOSERS: dict[Any, Any] = {_HIDDEN: choose_hidden, _ESTIMATED: choose_estimated, _POSTERIOR: choose_drawn}

@@ -350,8 +350,10 @@ def fit_offsets(foretold: Foretold, pairs: Pairs, arms: ArmStatistics, read: Flo
     count, left = pairs.rows[:, PAIR_COUNT], left_over(pairs, arms, foretold, read)
     within = pairs.rows[:, PAIR_SQUARE] - pairs.rows[:, PAIR_OVERALL] ** 2 / np.maximum(count, 1.0)
     several = count > 1.0
-    # Within a pair all that varies is noise, and scores that were not given.
+    # Within a pair all that varies is noise, and scores that were not given. Of scores that never vary, rounding may
+    # leave less than nothing.
     error = (within[several].sum() + NOISE_PAIRS * noise) / ((count[several] - 1.0).sum() + NOISE_PAIRS)
+    error = max(error, LEAST_NOISE)
     kept = count > 0.0
     size = len(arms.rows)
     totals, rounds, squares, own = (

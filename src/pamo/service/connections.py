@@ -96,6 +96,47 @@ class Doors:
             loop.call_later(PAUSE if left else self._pause, self._go_round, loop, left)
 
 
+class Joined:
+    """What an answer is written to: its head goes with the first of its body, since each write is a system call.
+
+    A head whose body may be long in coming, that of a stream, goes at once: such an answer says no length.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._answer: Any = None
+        self._head: bytes | None = None
+
+    def begin(self, answer: Any) -> None:
+        """Have uvicorn's next answer written to this."""
+        answer.transport, self._answer = self, answer
+
+    def write(self, data: bytes) -> None:
+        """Write, or keep a head until its body comes."""
+        if self._head is not None:
+            head, self._head = self._head, None
+            self._transport.writelines([head, data])
+            return
+        answer = self._answer
+        if answer is not None and answer.response_started:  # else it says that more is to be sent
+            self._answer = None
+            if answer.chunked_encoding is False and answer.expected_content_length > 0:
+                self._head = data
+                return
+        self._transport.write(data)
+
+    def end(self) -> None:
+        """Write a head that no body has followed: it was all that was asked for, or something went wrong."""
+        if self._head is not None:
+            head, self._head = self._head, None
+            self._transport.write(head)
+
+    def close(self) -> None:
+        """Close the connection once all is written."""
+        self.end()
+        self._transport.close()
+
+
 class Protocol(HttpToolsProtocol):
     """Uvicorn's protocol, which also hangs up on who takes too long, or too many words.
 
@@ -119,6 +160,7 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Let a connection in, if there is room."""
         super().connection_made(transport)
+        self._joined = Joined(transport)
         self._since = self.loop.time()
         if not self.doors.enter(self):
             self._hang_up(b"503 Service Unavailable\r\nretry-after: 10")
@@ -134,6 +176,7 @@ class Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._at_work = cycle
+        self._joined.begin(cycle)
         super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
@@ -182,6 +225,7 @@ class Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Wait for the rest of what was answered already, or for the next request."""
         self._since = self.loop.time()
+        self._joined.end()
         super().on_response_complete()
 
     def pause_writing(self) -> None:

@@ -21,6 +21,10 @@ LOOKED_AT = 100
 """Events at the end of a journal that say how far its time is."""
 
 
+LOOK_EVERY = 60.0
+"""Seconds of the machine's clock between two looks at whether it was set: a small part of `STEP`."""
+
+
 def _steady() -> float:
     """Tell the time since some moment, by a clock that goes on while the machine sleeps, where there is one."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
@@ -35,12 +39,16 @@ class Ages:
         self.expires_after = expires_after
         self._latest = -math.inf
         self._wall, self._steady = wall, steady
-        self._offset = wall() - steady()
+        self._looked = wall()
+        self._offset = self._looked - steady()
         self._set: list[tuple[float, float]] = []
 
     def look(self) -> None:
         """Look whether the clock was set; to be asked before anything is judged."""
-        steady, now = self._steady(), self._wall()
+        now = self._wall()
+        if -LOOK_EVERY < now - self._looked < LOOK_EVERY:
+            return
+        steady, self._looked = self._steady(), now
         expected = steady + self._offset
         if now - expected > STEP:
             self._set.append((expected, now))

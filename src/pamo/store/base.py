@@ -397,8 +397,11 @@ class Store(ABC):
         """Return when a user's taste was found to have changed, in order."""
         return [event.at for _, event in self.history(user) if isinstance(event, TasteChanged)]
 
-    def append(self, event: Event) -> Receipt:
-        """Record one event, and return once it is durable."""
+    def append(self, event: Event, *, checked: bool = False) -> Receipt:
+        """Record one event, and return once it is durable.
+
+        checked: whether who made it has checked it, so that the store need not.
+        """
         return self.submit_many([event]).result()[0]
 
     def append_many(self, events: Sequence[Event]) -> list[Receipt]:
