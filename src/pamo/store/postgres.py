@@ -252,9 +252,8 @@ class PostgresStore(SqlStore):
     def _go_by(self, setup: Setup) -> None:
         """Add and read by these objectives and half-lives."""
         self.setup, self._scales, self._newest = setup, Scales(setup), 0.0
-        sums = f"SELECT arm, sums FROM {tables.ARM_SUMS}"
         states = f"{tables.ARMS} ORDER BY place"
-        self._arms = ArmCache(setup, self._refresh, end=self._arms_end, arms=states, sums=sums)
+        self._arms = ArmCache(setup, self._refresh, end=self._arms_end, arms=states, sums=tables.ALL_SUMS)
         lives = setup.half_life or HalfLives()
         forgets, fades, objectives = lives.users is not None, lives.arms is not None, len(setup.objectives)
         own, stated = user_width(objectives) + forgets, stated_width(objectives) + forgets

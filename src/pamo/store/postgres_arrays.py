@@ -15,7 +15,7 @@ from psycopg.pq import Format
 
 from pamo.arrays import Floats
 
-__all__ = ["Numbers", "Places", "Texts", "register"]
+__all__ = ["Numbers", "Places", "Texts", "register", "unpacked"]
 
 _HEADER, _LENGTH = Struct("!iiIii"), Struct("!i")  # dimensions, whether any is null, the items' type, their number, 1
 _NULL = _LENGTH.pack(-1)
@@ -41,6 +41,13 @@ def _fixed(values: Any, type_of: str, item: int) -> bytes:
     items = np.empty(len(values), dtype=[("length", ">i4"), ("value", type_of)])
     items["length"], items["value"] = 8, values
     return _HEADER.pack(1, 0, item, len(values), 1) + items.tobytes()
+
+
+def unpacked(arrays: bytes, width: int) -> Floats:
+    """Return the rows of arrays of so many floats that the database has sent one after another (`array_send`)."""
+    items = [("length", ">i4"), ("value", ">f8")]
+    found = np.frombuffer(arrays, dtype=[("header", f"V{_HEADER.size}"), ("items", items, (width,))])
+    return found["items"]["value"].astype(np.float64)
 
 
 class _Texts(Dumper):
