@@ -41,10 +41,12 @@ class Clock:
 class Service:
     """An engine behind HTTP. Each request runs the event loop until it is answered."""
 
-    def __init__(self, engine: Engine, settings: Settings | None = None) -> None:
-        self.engine = engine
+    def __init__(
+        self, engine: Engine, settings: Settings | None = None, projects: dict[str, Engine] | None = None
+    ) -> None:
+        self.engine, self.projects = engine, projects or {}
         self._closed = False
-        self.app = create_app(engine, settings)
+        self.app = create_app(engine, settings, self.projects)
         self._runner = asyncio.Runner()
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://localhost")
 
@@ -90,10 +92,12 @@ class Service:
             return
         self._closed = True
         self.run(self.client.aclose())
-        self.app.state.api.live.close()
+        for api in self.app.state.apis:
+            api.live.close()
         self._runner.close()
-        self.engine.close()
-        self.engine.store.close()
+        for engine in (self.engine, *self.projects.values()):
+            engine.close()
+            engine.store.close()
 
 
 Serve = Callable[..., Service]

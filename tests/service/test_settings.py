@@ -480,10 +480,11 @@ def test_the_file_of_the_defaults_loads_as_the_defaults():
 
 
 def test_its_examples_load_when_their_comment_signs_are_taken_away():
-    text = re.sub(r"^# (\w+ = |\[\[)", r"\1", as_file(Settings()), flags=re.MULTILINE)
+    text = re.sub(r"^# (\w+ = |\[)", r"\1", as_file(Settings()), flags=re.MULTILINE)
     Path("pamo.toml").write_text(text.replace('"…"', f'"{ZEROS}"'), encoding="utf-8")
     settings = load_settings()
     assert settings.keys == (Key("shop", ["decide", "feedback"], ZEROS),)
+    assert settings.projects["films"].objectives == ("story: 1..5", "acting: 1..5")
     for row in OPTIONS:
         if row.example is not None:
             assert getattr(settings, row.name) == row.take(row.example, "") != row.default

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pamo.errors import missing_extra
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["create_app", "require", "serve"]
 
 
-def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
-    """Return the service as an ASGI application, to be run by any server. The engine is the caller's to close."""
+def create_app(
+    engine: Engine, settings: Settings | None = None, projects: Mapping[str, Engine] | None = None
+) -> Starlette:
+    """Return the service as an ASGI application, to be run by any server. The engines are the caller's to close.
+
+    projects: the engines of the projects that the settings name.
+    """
     require()
     from pamo.service import app
 
-    return app.create_app(engine, settings)
+    return app.create_app(engine, settings, projects=projects)
 
 
 def serve(settings: Settings) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.responses import Response
@@ -50,6 +50,8 @@ class Api:
         self.stream = Stream(self.activity)
         self.lookout = Lookout(engine)
         self.in_flight = 0
+        self.others: Mapping[str, Api] = {}
+        """The projects that are served beside this one, by name."""
         self.said = ""
         """The last trouble of the store that was logged."""
 
@@ -277,16 +279,18 @@ async def statistics(api: Api, asked: Arguments) -> Any:
 
 async def health(api: Api, asked: Arguments) -> Any:
     """Give a sign of life, unless only a new start would help."""
-    if api.engine.store.stopped:
-        raise _not_ready(api, api.engine.store.trouble() or "")
+    for one in (api, *api.others.values()):
+        if one.engine.store.stopped:
+            raise _not_ready(one, one.engine.store.trouble() or "")
     return answers.Health()
 
 
 async def ready(api: Api, asked: Arguments) -> Any:
     """Tell whether decisions and feedback can be recorded."""
-    trouble = await api.aside(api.engine.store.trouble)
-    if trouble is not None:
-        raise _not_ready(api, trouble)
+    for one in (api, *api.others.values()):
+        trouble = await one.aside(one.engine.store.trouble)
+        if trouble is not None:
+            raise _not_ready(one, trouble)
     return answers.Health()
 
 
@@ -302,5 +306,5 @@ def _not_ready(api: Api, trouble: str) -> Problem:
 
 async def measures(api: Api, asked: Arguments) -> Any:
     """Return what Prometheus reads."""
-    text = await api.aside(api.metrics.text)
+    text = await api.aside(lambda: api.metrics.text({name: one.metrics for name, one in api.others.items()}))
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -66,9 +66,11 @@ class Site:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
             return
-        raw = scope.get("raw_path") or quote(scope["path"]).encode()
+        await self.answer(_parts(scope), scope, receive, send)
+
+    async def answer(self, parts: tuple[str, ...], scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for the path of these parts."""
         ids: tuple[str, ...] = ()
-        parts = tuple(raw.decode("latin-1").split("/")[1:])
         methods = self._methods.get(parts)
         if methods is None and len(parts) > 2:
             methods, ids = self._methods.get((*parts[:2], None, *parts[3:])), (_text(parts[2]),)
@@ -87,6 +89,36 @@ class Site:
             await _refuse_method(send, scope["method"], ", ".join(methods))
 
 
+class Projects:
+    """Several sites: the plain paths are the first one's, and each project has two ways to its own.
+
+    What is /v1/… in a project by itself is /v1/projects/NAME/… here; and all that it has, pages and description too, is
+    at /projects/NAME/…, so that a client of a project is one with another base address.
+    """
+
+    def __init__(self, first: Site, projects: Mapping[str, Site]) -> None:
+        self._first, self._projects = first, projects
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        site, parts = self._first, _parts(scope) if scope["type"] == "http" else ()
+        if parts[:2] == ("v1", "projects") and len(parts) > 3:
+            name, parts = parts[2], ("v1", *parts[3:])
+        elif parts[:1] == ("projects",) and len(parts) > 2:
+            name, parts = parts[1], parts[2:]
+        elif parts[:1] == ("projects",) and len(parts) == 2 and parts[1] in self._projects:
+            target = f"/projects/{parts[1]}/"  # so that what the page calls its own is below it
+            await Response(status_code=308, headers={"location": target})(scope, receive, send)
+            return
+        else:
+            await site(scope, receive, send)
+            return
+        if name not in self._projects:
+            await refuse(send, Problem(404, f"there is no project {name!r:.80} here"))
+            return
+        await self._projects[name].answer(parts, scope, receive, send)
+
+
 class Application(Starlette):
     """Starlette, with a short way to the site.
 
@@ -94,7 +126,7 @@ class Application(Starlette):
     were added are not passed by.
     """
 
-    def __init__(self, site: Site, lifespan: Lifespan[Starlette]) -> None:
+    def __init__(self, site: Site | Projects, lifespan: Lifespan[Starlette]) -> None:
         super().__init__(lifespan=lifespan)
         self.router.default = site
         self.router.redirect_slashes = False
@@ -105,6 +137,11 @@ class Application(Starlette):
             await self.router.default(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
+
+
+def _parts(scope: Scope) -> tuple[str, ...]:
+    raw = scope.get("raw_path") or quote(scope["path"]).encode()
+    return tuple(raw.decode("latin-1").split("/")[1:])
 
 
 def _text(part: str) -> str:
@@ -118,8 +155,15 @@ async def _refuse_method(send: Send, method: str, allowed: str) -> None:
     await refuse(send, Problem(405, f"this takes {allowed}, not {method}", headers={"allow": allowed}))
 
 
-def create_app(engine: Engine, settings: Settings | None = None, edition: Edition = PLAIN) -> Starlette:
-    """Return the service as an ASGI application. The engine is the caller's to close.
+def create_app(
+    engine: Engine,
+    settings: Settings | None = None,
+    edition: Edition = PLAIN,
+    projects: Mapping[str, Engine] | None = None,
+) -> Starlette:
+    """Return the service as an ASGI application. The engines are the caller's to close.
+
+    projects: the engines of those that the settings name.
 
     >>> with Engine(["taste: 1..5"]) as engine:
     ...     create_app(engine).state.api.keyring.empty
@@ -127,7 +171,30 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
     """
     settings = Settings() if settings is None else settings
     api = Api(engine, settings)
-    keys = not api.keyring.empty
+    api.others = {name: Api(one, settings.projects[name]) for name, one in (projects or {}).items()}
+    first = _site(api, edition)
+    others = {name: _site(one, PLAIN, f"/projects/{name}") for name, one in api.others.items()}
+    apis = (api, *api.others.values())
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        counting = [loop.create_task(one.history.keep()) for one in apis]
+        yield
+        for task in counting:
+            task.cancel()
+        for one in apis:
+            one.stream.close()
+            one.live.close()
+
+    app = Application(Projects(first, others) if others else first, lifespan)
+    app.state.api, app.state.apis = api, apis
+    return app
+
+
+def _site(api: Api, edition: Edition, base: str = "") -> Site:
+    """Return what answers for one engine; base: where all its paths begin."""
+    engine, settings, keys = api.engine, api.settings, not api.keyring.empty
     operations = (*OPERATIONS, *edition.operations)
     decider = engine.core.decider
     described = functools.partial(
@@ -137,6 +204,7 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
         max_batch=settings.max_batch,
         takes_preference=decider.known.kind == Kind.KNOWN,
         needs_preference=decider.hidden.kind == Kind.KNOWN,
+        base=base,
     )
     # What the objectives are called, and lie between, is for those who may ask; a browser sends no key for a page.
     description = encode(described(engine.store.setup))
@@ -152,16 +220,4 @@ def create_app(engine: Engine, settings: Settings | None = None, edition: Editio
         Operation("GET", "/openapi.json", "getOpenApi", "Return this description.", openapi),
         Operation("GET", "/docs", "getReference", "Show it.", docs, roles=None if keys else (), media="text/html"),
     )
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        counting = asyncio.get_running_loop().create_task(api.history.keep())
-        yield
-        counting.cancel()
-        api.stream.close()
-        api.live.close()
-
-    pages = Pages(keys=keys, views=(*edition.views, *VIEWS))
-    app = Application(Site(api, (*operations, *about), pages), lifespan)
-    app.state.api = api
-    return app
+    return Site(api, (*operations, *about), Pages(keys=keys, views=(*edition.views, *VIEWS), base=base))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -62,9 +62,27 @@ class Metrics:
         """Read the engine's numbers whenever metrics are asked for."""
         self.registry.register(_Numbers(api))
 
-    def text(self) -> bytes:
-        """Return everything as Prometheus reads it."""
-        return generate_latest(self.registry)
+    def text(self, others: Mapping[str, Metrics]) -> bytes:
+        """Return everything as Prometheus reads it, that of other projects with their names as a label."""
+        return generate_latest(_Together({"": self, **others}) if others else self.registry)
+
+
+class _Together(Collector):
+    """The numbers of several projects: each metric once, as Prometheus wants it, with those of all of them."""
+
+    def __init__(self, projects: Mapping[str, Metrics]) -> None:
+        self._projects = projects
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the numbers as they are now."""
+        found: dict[str, Metric] = {}
+        for project, metrics in self._projects.items():
+            for one in metrics.registry.collect():
+                whole = found.setdefault(one.name, Metric(one.name, one.documentation, one.type))
+                for sample in one.samples:
+                    labels = {**sample.labels, "project": project} if project else sample.labels
+                    whole.samples.append(sample._replace(labels=labels))
+        yield from found.values()
 
 
 class _Numbers(Collector):

@@ -42,11 +42,13 @@ def describe(
     max_batch: int,
     takes_preference: bool = True,
     needs_preference: bool = False,
+    base: str = "",
 ) -> dict[str, Any]:
     """Return the description as plain values.
 
     setup: None leaves the objectives' names and scales out. takes_preference, needs_preference: whether the policy
-    reads a preference that is sent with a request for a decision, and whether it cannot do without.
+    reads a preference that is sent with a request for a decision, and whether it cannot do without. base: where the
+    paths begin, for a project.
     """
     kinds = [kind for one in operations for kind in (one.body, one.answer) if kind is not None]
     kinds.append(ProblemBody)
@@ -75,6 +77,8 @@ def describe(
         "paths": paths,
         "components": {"schemas": components},
     }
+    if base:
+        description["servers"] = [{"url": base}]
     if keys:
         description["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     return description

@@ -9,7 +9,7 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
@@ -95,18 +95,23 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
     """Serve until told to stop; return the exit code."""
     _check_certificate(settings)
     listening = _listen(settings)
+    engines: dict[str, Engine] = {}
     try:
-        engine = open_engine(settings)
+        for name, own in {"": settings, **settings.projects}.items():
+            engines[name] = _opened(name, own)
     except BaseException:
         listening.close()
+        _close(engines)
         raise
+    engine = engines[""]
     try:
         print(
             "pamo gets ready; the first time on a machine it compiles for about a minute", file=sys.stderr, flush=True
         )
-        warm(engine)
+        for one in engines.values():
+            warm(one)
         edition.prepare(engine)
-        app = create_app(engine, settings, edition)
+        app = create_app(engine, settings, edition, {name: one for name, one in engines.items() if name})
         config = uvicorn.Config(
             app,
             http=protocol_for(settings),
@@ -124,24 +129,44 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
-        names = ", ".join(one.name for one in engine.objectives)
 
         def announce(address: str) -> None:
-            print(f"pamo serves {address} ({names}; store: {settings.shown_store})", flush=True)
+            for name, one in engines.items():
+                where, own = (f"/projects/{name}", settings.projects[name]) if name else ("", settings)
+                names = ", ".join(each.name for each in one.objectives)
+                print(f"pamo serves {address}{where} ({names}; store: {own.shown_store})", flush=True)
+
+        def before_stop() -> None:
+            for one in app.state.apis:
+                one.stream.close()
 
         logging.getLogger("uvicorn.access").addFilter(_without_ids)
-        server = _Server(config, edition.started or announce, app.state.api.stream.close)
+        server = _Server(config, edition.started or announce, before_stop)
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
         with contextlib.suppress(KeyboardInterrupt):  # one that came before the server listened for it
             server.run(sockets=[listening])
     finally:
-        stopped = engine.store.stopped
-        engine.close()
-        engine.store.close()
+        stopped = any(one.store.stopped for one in engines.values())
+        _close(engines)
     log.info("stopped; everything that was acknowledged is kept")
     return 4 if stopped else 0 if server.started else 3
+
+
+def _opened(project: str, settings: Settings) -> Engine:
+    try:
+        return open_engine(settings)
+    except PamoError as error:
+        if project:
+            error.args = (f"project {project}: {error}", *error.args[1:])
+        raise
+
+
+def _close(engines: Mapping[str, Engine]) -> None:
+    for one in engines.values():
+        one.close()
+        one.store.close()
 
 
 def _without_ids(record: logging.LogRecord) -> bool:
@@ -154,7 +179,7 @@ def _without_ids(record: logging.LogRecord) -> bool:
     return True
 
 
-_PATHS = (*(one.path for one in OPERATIONS), *(one.path for one in VIEWS), "/openapi.json", "/docs")
+_PATHS = (*(one.path for one in OPERATIONS), *(one.path for one in VIEWS), "/openapi.json", "/docs", "/projects")
 _WORDS = frozenset(part for path in _PATHS for part in path.split("/") if not part.startswith("{"))
 
 

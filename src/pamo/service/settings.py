@@ -6,7 +6,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,11 @@ _OTHERS = frozenset({"PAMO_BROWSER", "PAMO_WRK", "PAMO_URL", "PAMO_KEY", "PAMO_S
 # Kubernetes sets such variables in every container beside a service whose name begins with pamo.
 _KUBERNETES = re.compile(r"PAMO_(.+_)?(SERVICE_(HOST|PORT)(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_.+)?)")
 _KUBERNETES_PORT = re.compile(r"(tcp|udp|sctp)://.*", re.IGNORECASE)
+
+
+PROJECT_LIMITS = ("max_batch", "max_cost", "max_new_arms", "rate", "burst", "max_waiting")
+"""The limits that a project may have of its own; the others are of connections, which know of no project."""
+_PROJECT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,14 +239,20 @@ class Settings:
         "Who may ask for what. Without any, whoever reaches the service may do all. `pamo key` makes one.",
     )
 
+    projects: Mapping[str, Settings] = field(default_factory=dict)
+    """Others that are served beside this one, by name: each with a store, arms, keys and limits of its own."""
+
     def __post_init__(self) -> None:
         for row in OPTIONS:
             object.__setattr__(self, row.name, row.take(getattr(self, row.name), row.name))
         self._check_engine()
         self._check_server()
+        self._check_projects()
 
     def __repr__(self) -> str:
         shown = {row.name: getattr(self, row.name) for row in OPTIONS} | {"store": self.shown_store}
+        if self.projects:
+            shown["projects"] = self.projects
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     @property
@@ -294,8 +305,21 @@ class Settings:
             if path is not None and not Path(path).is_file():
                 raise InputError(f"expected {name} to be a file, got {path!r}, which is none")
 
+    def _check_projects(self) -> None:
+        stores = {"": self.store} | {name: one.store for name, one in self.projects.items()}
+        for name, one in self.projects.items():
+            if not _PROJECT.fullmatch(name):
+                wanted = "a project's name of up to 64 small letters, digits, dashes and underscores"
+                raise InputError(f"expected {wanted}, got {name!r:.80}")
+            if one.projects:
+                raise InputError(f"expected no projects within the project {name}")
+            for other, store in stores.items():
+                if other != name and store == one.store != "memory:":
+                    whose = f"the project {other}" if other else "the service itself"
+                    raise InputError(f"expected a store of its own for the project {name}, got that of {whose}")
 
-OPTIONS: tuple[Option, ...] = tuple(option_of(declared) for declared in fields(Settings))
+
+OPTIONS: tuple[Option, ...] = tuple(option_of(declared) for declared in fields(Settings) if declared.metadata)
 """Every setting, in the order in which they are shown."""
 
 _BY_NAME = {row.name: row for row in OPTIONS}
@@ -333,7 +357,7 @@ def load_settings(
     (9000, ('A', 'B'))
     """
     variables = {} if environ is None else environ
-    values = _from_file(path, variables)
+    values, projects = _from_file(path, variables)
     values |= _from_environment(variables)
     for name, value in ({} if flags is None else flags).items():
         row = _BY_NAME.get(name)
@@ -341,14 +365,30 @@ def load_settings(
             raise unknown_name("setting", name, _BY_NAME)
         if value is not None:
             values[name] = row.read(value, row.flag) if isinstance(value, str) else row.take(value, row.flag)
-    return Settings(**values)
+    # What is not said of a project is as for the service, but for what makes it a project of its own.
+    common = {name: value for name, value in values.items() if _BY_NAME[name].section not in ("engine", "keys")}
+    return Settings(
+        **values,
+        projects={name: _project(name, {"store": f"{name}.db"} | common | own) for name, own in projects.items()},
+    )
 
 
-def _from_file(path: str | Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
+def _project(name: str, values: Mapping[str, Any]) -> Settings:
+    try:
+        return Settings(**values)
+    except InputError as error:
+        raise InputError(f"project {name}: {error}") from None
+
+
+Read = tuple[dict[str, Any], dict[str, dict[str, Any]]]
+"""What a file sets: of the service, and by project."""
+
+
+def _from_file(path: str | Path | None, environ: Mapping[str, str]) -> Read:
     named = path or environ.get("PAMO_CONFIG")
     if named is None or named == "":
         if not Path(FILE).is_file():
-            return {}
+            return {}, {}
         named = FILE
     try:
         document = tomllib.loads(Path(named).read_text(encoding="utf-8"))
@@ -363,8 +403,8 @@ def _from_file(path: str | Path | None, environ: Mapping[str, str]) -> dict[str,
     return _from_document(document, str(named))
 
 
-def _from_document(document: Mapping[str, Any], file: str) -> dict[str, Any]:
-    values = {}
+def _from_document(document: Mapping[str, Any], file: str) -> Read:
+    values: dict[str, Any] = {}
 
     def take(row: Option, value: Any) -> None:
         values[row.name] = row.take(value, row.place(file))
@@ -377,7 +417,9 @@ def _from_document(document: Mapping[str, Any], file: str) -> dict[str, Any]:
             raise InputError(f"{file}: {unknown_name(what, name, known)}")
 
     for section, content in document.items():
-        check(section, _SECTIONS, "section", "outside")
+        if section == "projects":
+            continue
+        check(section, (*_SECTIONS, "projects"), "section", "outside")
         if section == "keys":
             take(_BY_NAME["keys"], content)
             continue
@@ -387,7 +429,29 @@ def _from_document(document: Mapping[str, Any], file: str) -> dict[str, Any]:
         for name, value in content.items():
             check(name, here, f"setting of [{section}]", f"in [{section}]")
             take(_BY_NAME[name], value)
-    return values
+    return values, _projects_in(document.get("projects", {}), file)
+
+
+def _projects_in(tables: Any, file: str) -> dict[str, dict[str, Any]]:
+    if not isinstance(tables, Mapping):
+        raise InputError(f"{file}: expected projects as sections [projects.NAME], got {tables!r:.80}")
+    allowed = [row.name for row in OPTIONS if row.section in ("engine", "keys") or row.name in PROJECT_LIMITS]
+    found: dict[str, dict[str, Any]] = {}
+    for project, content in tables.items():
+        place = f"[projects.{project}]"
+        if not isinstance(content, Mapping):
+            raise InputError(f"{file}: expected {place} to be a section, got {content!r:.80}")
+        for name, value in content.items():
+            if name in _BY_NAME and name not in allowed:
+                raise InputError(
+                    f"{file}: expected {name} in [{_BY_NAME[name].section}], for all projects, got it in {place}"
+                )
+            if name not in allowed:
+                raise InputError(f"{file}: {unknown_name(f'setting of {place}', name, allowed)}")
+            row = _BY_NAME[name]
+            found.setdefault(project, {})[name] = row.take(value, f"{name} of {place} in {file}")
+        found.setdefault(project, {})
+    return found
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:

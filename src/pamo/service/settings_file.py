@@ -10,7 +10,7 @@ from typing import Any
 
 from pamo.service.keys import Key
 from pamo.service.options import Option
-from pamo.service.settings import OPTIONS, Settings
+from pamo.service.settings import OPTIONS, PROJECT_LIMITS, Settings
 
 _HEAD = """\
 # Settings of `pamo serve`, which reads this file as pamo.toml in the folder that it is started in, or by --config FILE.
@@ -22,6 +22,14 @@ _KEY_EXAMPLE = """\
 # name = "shop"
 # roles = ["decide", "feedback"]
 # sha256 = "…"
+"""
+_PROJECT_EXAMPLE = """\
+# Other projects that are served beside this one, at /v1/projects/films/… and as a page at /projects/films/. Each has a
+# store, objectives, arms, keys and limits of its own: every setting of [engine], rate, burst, max_batch, max_cost,
+# max_new_arms and max_waiting.
+# [projects.films]
+# objectives = ["story: 1..5", "acting: 1..5"]
+# store = "films.db"
 """
 
 
@@ -47,7 +55,8 @@ def as_file(settings: Settings) -> str:
                 lines = f"{begins}{row.name} = {_literal(value)}\n"
             comment = textwrap.fill(row.help, 118, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
             parts.append(f"{comment}\n{lines}")
-    return "\n".join(parts)
+    projects = [_project(name, one, digests=True) for name, one in settings.projects.items()]
+    return "\n".join([*parts, *(projects or [_PROJECT_EXAMPLE])])
 
 
 def shown(settings: Settings) -> str:
@@ -66,7 +75,21 @@ def shown(settings: Settings) -> str:
             else:
                 lines.append(f"# {row.name} is not set" if value is None else f"{row.name} = {_literal(value)}")
         parts.append("\n".join(lines))
-    return "\n\n".join(parts).rstrip("\n") + "\n"
+    parts += [_project(name, one, digests=False) for name, one in settings.projects.items()]
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _project(name: str, settings: Settings, *, digests: bool) -> str:
+    """Return a project's section: what is set of it otherwise than by default."""
+    lines = [f"[projects.{name}]"]
+    for row in OPTIONS:
+        value: Any = getattr(settings, row.name)
+        if row.name == "store" and not digests:
+            value = settings.shown_store
+        if (row.section == "engine" or row.name in PROJECT_LIMITS) and (value != row.default or row.name == "store"):
+            lines.append(f"{row.name} = {_literal(value)}")
+    keys = _tables(settings.keys, digests=digests).replace("[[keys]]", f"[[projects.{name}.keys]]")
+    return "\n".join([*lines, keys] if keys else lines) + "\n"
 
 
 def key_table(key: Key, *, digest: bool = True) -> str:

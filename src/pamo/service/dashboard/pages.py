@@ -54,25 +54,26 @@ VIEWS: tuple[View, ...] = (
 """The views of the menu, in its order, and those behind them."""
 
 
-def shell(view: View, views: tuple[View, ...], files: Assets, *, keys: bool) -> bytes:
-    """Return a view's HTML. keys: whether the visitor has to sign in with one."""
+def shell(view: View, views: tuple[View, ...], files: Assets, *, keys: bool, base: str = "") -> bytes:
+    """Return a view's HTML. keys: whether the visitor has to sign in with one. base: where a project's paths begin."""
     here = view.under or view.path
     current = {here: " aria-current=page"}
     menu = "".join(
-        f'<li><a href="{escape(one.path)}"{current.get(one.path, "")}>{escape(one.label)}</a></li>'
+        f'<li><a href="{base}{escape(one.path)}"{current.get(one.path, "")}>{escape(one.label)}</a></li>'
         for one in views
         if one.label is not None
     )
     lead = f'<p class="lead">{escape(view.lead)}</p>' if view.lead else ""
     own = f'\n<link rel="stylesheet" href="{files.path(view.style)}">' if view.style else ""
     needs = "needed" if keys and not view.open else "none"
+    name = f' <span class="project">{escape(base.rpartition("/")[2])}</span>' if base else ""
     return f"""<!doctype html>
-<html lang="en" data-keys="{needs}">
+<html lang="en" data-keys="{needs}" data-base="{base}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{escape(view.title)} · pamo</title>
+<title>{escape(view.title)} · {base.rpartition("/")[2] or "pamo"}</title>
 <link rel="icon" href="{files.path("icon.svg")}" type="image/svg+xml">
 <link rel="stylesheet" href="{files.path("style.css")}">{own}
 <script src="{files.path("theme.js")}"></script>
@@ -82,7 +83,7 @@ def shell(view: View, views: tuple[View, ...], files: Assets, *, keys: bool) -> 
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
-<a class="brand" href="/"><img src="{files.path("icon.svg")}" alt="" width="26" height="26">pamo</a>
+<a class="brand" href="{base}/"><img src="{files.path("icon.svg")}" alt="" width="26" height="26">pamo{name}</a>
 <nav aria-label="Views"><ul>{menu}</ul></nav>
 <div class="tools">
 <button type="button" id="sign-out" class="quiet" hidden>Sign out</button>
@@ -92,11 +93,11 @@ def shell(view: View, views: tuple[View, ...], files: Assets, *, keys: bool) -> 
 <main id="main" tabindex="-1">
 <div class="title"><h1 id="title">{escape(view.title)}</h1>{lead}</div>
 <noscript><p class="notice">This page draws what the API answers, and needs JavaScript for it. The same numbers are in
-<a href="/docs">the API</a>.</p></noscript>
+<a href="{base}/docs">the API</a>.</p></noscript>
 <div id="trouble" role="alert"></div>
 <div id="view"></div>
 </main>
-<footer><p>pamo {escape(__version__)} · <a href="/docs">API</a></p></footer>
+<footer><p>pamo {escape(__version__)} · <a href="{base}/docs">API</a></p></footer>
 </body>
 </html>
 """.encode()
@@ -105,9 +106,11 @@ def shell(view: View, views: tuple[View, ...], files: Assets, *, keys: bool) -> 
 class Pages:
     """The views and their files. None of them takes a key, since none holds anything."""
 
-    def __init__(self, *, keys: bool, views: tuple[View, ...] = VIEWS) -> None:
-        self._files = assets()
-        self._shells = {tuple(view.path.split("/")[1:]): shell(view, views, self._files, keys=keys) for view in views}
+    def __init__(self, *, keys: bool, views: tuple[View, ...] = VIEWS, base: str = "") -> None:
+        self._files = files = assets()
+        self._shells = {
+            tuple(view.path.split("/")[1:]): shell(view, views, files, keys=keys, base=base) for view in views
+        }
 
     def find(self, parts: tuple[str, ...]) -> Response | None:
         """Return the view or the file at a path of these parts, if there is one."""

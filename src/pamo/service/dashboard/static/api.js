@@ -1,8 +1,8 @@
 // The public API, asked with the visitor's key where one is needed. The key stays in this tab's session.
 
-import { el, fill } from "./dom.js";
+import { base, el, fill } from "./dom.js";
 
-const KEY = "pamo-key";
+const KEY = `pamo-key${base}`; // of each project another one
 const needed = document.documentElement.dataset.keys === "needed";
 
 let key = null;
@@ -34,7 +34,7 @@ async function ask(path, options = {}) {
   const headers = { ...(key ? { authorization: `Bearer ${key}` } : {}), ...options.headers };
   let answer;
   try {
-    answer = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit", redirect: "error" });
+    answer = await fetch(base + path, { ...options, headers, cache: "no-store", credentials: "omit", redirect: "error" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, "The service cannot be reached at the moment.");

@@ -2,6 +2,9 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** Where the paths of this project begin: nothing, unless it is one of several. */
+export const base = document.documentElement.dataset.base ?? "";
+
 function filled(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
@@ -38,7 +41,7 @@ export function armName(id, given) {
 export function userLink(id) {
   if (id === null) return el("span", { class: "soft" }, "erased");
   if (id === "." || id === "..") return name(id);
-  return el("a", { href: `/users/${encodeURIComponent(id)}` }, name(id));
+  return el("a", { href: `${base}/users/${encodeURIComponent(id)}` }, name(id));
 }
 
 let count = 0;

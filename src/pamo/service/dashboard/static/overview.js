@@ -3,7 +3,7 @@
 import { every, get, start, stream } from "./api.js";
 import { LineChart } from "./charts.js";
 import { showExperiment } from "./experiment.js";
-import { armName, el, fill, userLink } from "./dom.js";
+import { armName, base, el, fill, userLink } from "./dom.js";
 import { fixed, digitsOf, number, percent, raw, time } from "./format.js";
 
 const RANGES = [
@@ -86,7 +86,7 @@ start(async (place, signal) => {
     const width = range.seconds * range.group;
     const groups = grouped(activity.buckets, width);
     const sum = total(groups);
-    fill(headline, ...(counts.arms ? saying(sum, shown, range.words) : ["There are no arms yet: ", el("a", { href: "/arms" }, "add some"), ", and people can be given them."]));
+    fill(headline, ...(counts.arms ? saying(sum, shown, range.words) : ["There are no arms yet: ", el("a", { href: `${base}/arms` }, "add some"), ", and people can be given them."]));
     const from = Math.max(activity.now - range.seconds * range.limit, Math.min(activity.since, activity.now - 60));
     const x = { time: true, domain: [from, activity.now], read: (at) => time(at, { withSeconds: width < 60 }), name: "Time" };
     // The last bucket is shown once it is half full: before, it is mostly chance.
