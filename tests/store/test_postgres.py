@@ -512,11 +512,17 @@ def test_a_store_from_before_there_were_checksums_goes_on(postgres_url: Callable
     with psycopg.connect(url) as connection:
         connection.execute("ALTER TABLE pamo_events DROP COLUMN checksum")
         connection.execute("DROP TABLE pamo_seals")
-        connection.execute("DROP INDEX pamo_events_tastes, pamo_events_changes")
+        connection.execute("DROP INDEX pamo_events_tastes, pamo_events_changes, pamo_events_made, pamo_events_arms")
+        connection.execute("CREATE INDEX pamo_events_user ON pamo_events (user_id) WHERE user_id IS NOT NULL")
     with open_reader(url) as reader:
         assert (verify(reader).ok, verify(reader).unsealed) == (True, 4)
     with PostgresStore(url) as store:
         store.append_many([decision(2, user="bob", arms=("A",)), feedback(2)])
+    with psycopg.connect(url) as connection:
+        indexes = connection.execute("SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()").fetchall()
+        assert {"pamo_events_made", "pamo_events_arms", "pamo_events_user"}.intersection(
+            name for (name,) in indexes
+        ) == {"pamo_events_made", "pamo_events_arms"}
     with open_reader(url) as reader:
         assert (verify(reader).ok, verify(reader).unsealed) == (True, 4)
         with PostgresStore(url) as store:  # which does not wait for who reads, once it has been brought up to date
