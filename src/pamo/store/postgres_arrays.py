@@ -54,14 +54,9 @@ class _Texts(Dumper):
     format, oid = Format.BINARY, 1009
 
     def dump(self, obj: Texts) -> bytes:
-        parts = [_HEADER.pack(1, None in obj, 25, len(obj), 1)]
-        for text in obj:
-            if text is None:
-                parts.append(_NULL)
-            else:
-                item = text.encode()
-                parts += _LENGTH.pack(len(item)), item
-        return b"".join(parts)
+        pack, items = _LENGTH.pack, [_NULL if text is None else text.encode() for text in obj]
+        parts = [item if item is _NULL else pack(len(item)) + item for item in items]
+        return _HEADER.pack(1, None in obj, 25, len(obj), 1) + b"".join(parts)
 
 
 class _Places(Dumper):

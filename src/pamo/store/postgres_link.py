@@ -80,10 +80,12 @@ class Link:
         connection = self._write
         try:
             # Pipelined, a transaction waits for the database only where something is read from it, and at its end.
-            with contextlib.nullcontext() if alone else connection.pipeline(), connection.transaction():
+            with contextlib.nullcontext() if alone else connection.pipeline():
+                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                 if alone:
                     connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
                 yield connection
+                connection.execute("COMMIT")
         except BaseException:
             if not connection.closed:
                 connection.rollback()  # what failed at the end of a pipeline is still open
