@@ -50,3 +50,13 @@ def test_a_cell_that_fails_fails(cells: Any, tmp_path: Path) -> None:
     page.write_text("```{code-cell}\n1 / 0\n```\n", encoding="utf-8")
     with pytest.raises(ZeroDivisionError):
         cells.run_page(page)
+
+
+def test_a_restaurant_recommender_from_zero(cells: Any) -> None:
+    *_, (weeks, _), (told, _), (new, _), (_, counts) = cells.run_page(DOCS / "notebooks" / "restaurants.md")
+    shares = [float(line.rpartition(":")[2]) for line in weeks.splitlines()[1:]]
+    assert shares[-1] > 0.8
+    assert shares[-1] > shares[0] + 0.3
+    assert "truly cares" in told
+    assert len(new.splitlines()) == 2
+    assert counts["users"] == 60

@@ -506,6 +506,24 @@ export interface Bucket {
   random: number | null;
 }
 
+/** What there is to know, the worst first; none where all is as it should be. */
+export interface Alerts {
+  alerts: Alert[];
+}
+
+/**
+ * Something that whoever looks after the service should know.
+ *
+ * code: one stable word for it. level: "act" where nothing can be decided or recorded, "look" where less is learned
+ * than could be. about: the arm or objective, where it is about one.
+ */
+export interface Alert {
+  code: string;
+  level: "act" | "look";
+  sentence: string;
+  about: string | null;
+}
+
 /** A server-sent event. data, in JSON: what happened (StreamUpdate), or how many updates a slow reader missed. */
 export interface StreamEvent {
   event: "missed" | "update";
@@ -585,6 +603,8 @@ export interface Operations {
   getStatistics: { given: Record<string, never>; answer: Statistics };
   /** Return decisions and feedback over time, and what came back against what greed and chance would get. */
   getActivity: { given: { query?: { resolution?: "day" | "hour" | "minute" | "quarter-hour" | "second"; limit?: number } }; answer: ActivityReport };
+  /** Tell what whoever looks after this should know: that feedback dries up, that nobody reports an objective, … */
+  getAlerts: { given: Record<string, never>; answer: Alerts };
   /** Tell that it lives, and that a new start would not help. */
   getHealth: { given: Record<string, never>; answer: Health };
   /** Tell whether decisions and feedback can be recorded. */

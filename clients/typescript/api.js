@@ -27,6 +27,7 @@ export const OPERATIONS = {
   getObjectives: ["GET", "/v1/objectives"],
   getStatistics: ["GET", "/v1/statistics"],
   getActivity: ["GET", "/v1/activity"],
+  getAlerts: ["GET", "/v1/alerts"],
   getHealth: ["GET", "/healthz"],
   getReadiness: ["GET", "/readyz"],
 };

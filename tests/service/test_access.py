@@ -24,6 +24,7 @@ ROLES = {
     "getLeaderboard": "any",
     "rankArms": "any",
     "getActivity": "any",
+    "getAlerts": "any",
     "getStream": "any",
     "exportUser": Role.ADMIN,
     "eraseUser": Role.ADMIN,

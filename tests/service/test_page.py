@@ -354,10 +354,25 @@ def test_without_arms_the_page_says_how_to_add_them(show: Open) -> None:
         expect(page.locator(".headline")).to_contain_text("no arms yet")
         page.get_by_role("link", name="add some").click()
         expect(page.locator(".notice", has_text="PUT /v1/arms/")).to_be_visible()
-        engine.add_arm("A")
-        page.reload()
-        settled(page)
+        page.get_by_label("Id").fill("inn-1")
+        page.get_by_label("Name, if").fill("Anchor Inn")
+        page.get_by_role("button", name="Save").click()
         expect(page.locator(".notice", has_text="PUT /v1/arms/")).to_be_hidden()
+        expect(page.get_by_role("status").filter(has_text="Anchor Inn is on offer.")).to_be_visible()
+        assert [(one.id, one.name) for one in engine.arms()] == [("inn-1", "Anchor Inn")]
+        page.get_by_role("button", name="Rename Anchor Inn").click()
+        page.get_by_label("Name, if").fill("The Anchor")
+        page.get_by_role("button", name="Save").click()
+        retire = page.get_by_role("button", name="Retire The Anchor")
+        retire.click()
+        expect(page.get_by_role("button", name="Really retire The Anchor?")).to_be_focused()
+        assert engine.arms()[0].active
+        page.get_by_role("button", name="Really retire The Anchor?").click()
+        expect(page.locator(".notice", has_text="PUT /v1/arms/")).to_be_visible()
+        assert [(one.name, one.active) for one in engine.arms()] == [("The Anchor", False)]
+        page.goto(url)
+        settled(page)
+        expect(page.locator(".alerts")).to_contain_text("There is no arm to choose")
 
 
 def test_idle_time_is_drawn_at_nothing_a_second(town: tuple[str, Engine, Any], show: Open) -> None:

@@ -465,6 +465,27 @@ class Health:
 
 
 @dataclass(slots=True)
+class Alert:
+    """Something that whoever looks after the service should know.
+
+    code: one stable word for it. level: "act" where nothing can be decided or recorded, "look" where less is learned
+    than could be. about: the arm or objective, where it is about one.
+    """
+
+    code: str
+    level: Literal["act", "look"]
+    sentence: str
+    about: str | None = None
+
+
+@dataclass(slots=True)
+class Alerts:
+    """What there is to know, the worst first; none where all is as it should be."""
+
+    alerts: list[Alert]
+
+
+@dataclass(slots=True)
 class Bucket:
     """What happened in some seconds from `at` on.
 

@@ -16,7 +16,8 @@ What is found becomes an event of its own, with what is known since: the fold ne
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ BLOCK, FEWEST_PULLS, PRIOR_PULLS = 8.0, 3.0, 10.0
 how many pulls' worth the variance that arms have in common counts for one of them."""
 COMPLETE = 3
 """Place in an arm's state, after its counts, sums and squares, of the pulls of which all scores are known."""
+REMEMBERED = 1000
+"""Changes that are remembered for whoever looks."""
 AT_ONCE = 20
 """Users who are tested in one go, while somebody waits for a decision; the others have their turn with the next."""
 SCAN = 64
@@ -118,6 +121,18 @@ class Watch:
         self._changed: list[ArmChanged] = []
         self.due = False
         """Whether there is anything to be tested or told."""
+        self.lately: deque[TasteChanged | ArmChanged] = deque(maxlen=REMEMBERED)
+        """What was found to have changed, by this process or before it began, the newest last."""
+
+    def replay(self, events: Iterable[Event]) -> None:
+        """Take in what the journal says has changed."""
+        self.lately.extend(event for event in events if isinstance(event, TasteChanged | ArmChanged))
+
+    def forget(self, user: str) -> None:
+        """Say nothing of a user any more."""
+        kept = [one for one in self.lately if not (isinstance(one, TasteChanged) and one.user == user)]
+        self.lately.clear()
+        self.lately.extend(kept)
 
     # Looking, which has to be cheap
 
@@ -172,6 +187,7 @@ class Watch:
             event = self._test(user)
             if event is not None:
                 events.append(event)
+        self.replay(events)
         return events
 
     def _test(self, user: str) -> TasteChanged | None:

@@ -379,6 +379,7 @@ class Core:
         check_user(user)
         receipt = await face.record(UserErased(user, self.clock()))
         self.decider.prior.forget(user)
+        self.decider.watch.forget(user)
         return receipt.outcome is Outcome.RECORDED
 
 

@@ -119,7 +119,9 @@ class Decider:
         self._renamed = store.setup.objectives != store.began.objectives
         self.under_way = UnderWay()
         """The decisions that wait for feedback."""
-        self.under_way.replay(store.tail(TAIL))
+        tail = store.tail(TAIL)
+        self.under_way.replay(tail)
+        self.watch.replay(tail)
         self.refit()
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections import Counter as Counts
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from prometheus_client.registry import Collector
 from pamo._version import __version__
 from pamo.errors import StoreError
 from pamo.service.activity import DECISIONS
+from pamo.service.alerts import CODES, alerts
 
 if TYPE_CHECKING:
     from pamo.service.api import Api
@@ -103,6 +105,11 @@ class _Numbers(Collector):
         with contextlib.suppress(StoreError):
             for name, value in api.engine.statistics().items():
                 yield GaugeMetricFamily(f"pamo_{name}", f"Present number of {name.replace('_', ' ')}.", value=value)
+            known = Counts(one.code for one in alerts(api))
+            told = GaugeMetricFamily("pamo_alerts", "What there is to know, by code.", labels=("code",))
+            for code in CODES:
+                told.add_metric((code,), known[code])
+            yield told
         yield GaugeMetricFamily("pamo_ready", "1 if decisions and feedback can be recorded.", value=trouble is None)
         about = GaugeMetricFamily("pamo_info", "What this is.", labels=("version",))
         about.add_metric((__version__,), 1)

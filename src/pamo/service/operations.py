@@ -320,6 +320,14 @@ OPERATIONS = (
     ),
     Operation(
         "GET",
+        "/v1/alerts",
+        "getAlerts",
+        "Tell what whoever looks after this should know: that feedback dries up, that nobody reports an objective, …",
+        operator_views.alerts,
+        answers.Alerts,
+    ),
+    Operation(
+        "GET",
         "/v1/stream",
         "getStream",
         "Follow decisions as they are made: server-sent events, ten a second at most.",

@@ -8,6 +8,7 @@ from pamo.contract import answers
 from pamo.errors import unknown_name
 from pamo.service import schemas
 from pamo.service.activity import RINGS
+from pamo.service.alerts import alerts as alerts_of
 from pamo.service.api import Api
 from pamo.service.history import SPANS
 from pamo.service.stream import EventStream
@@ -27,6 +28,11 @@ async def activity(api: Api, asked: Arguments) -> Any:
         buckets = await api.aside(lambda: api.history.buckets(query.resolution, query.limit, now))
         since = min([since, *(one.at for one in buckets[:1])])
     return answers.ActivityReport(since, now, seconds, *api.activity.rates(), buckets)
+
+
+async def alerts(api: Api, asked: Arguments) -> Any:
+    """Tell what whoever looks after this should know."""
+    return answers.Alerts(await api.aside(lambda: alerts_of(api)))
 
 
 async def stream(api: Api, asked: Arguments) -> Any:

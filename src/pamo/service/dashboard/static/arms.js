@@ -1,8 +1,8 @@
 // The arms: a leaderboard by objective, and the Pareto front of any two objectives.
 
-import { get, start, trouble } from "./api.js";
+import { get, path, send, start, trouble } from "./api.js";
 import { ScatterChart } from "./charts.js";
-import { armName, el, fill } from "./dom.js";
+import { armName, el, fill, name } from "./dom.js";
 import { digitsOf, fixed, number, percent, raw, rawEstimate } from "./format.js";
 import { extent } from "./scales.js";
 import { Table, span } from "./table.js";
@@ -40,7 +40,7 @@ function leaderboard(card, objectives, overall, signal) {
   const hint = el(
     "p",
     { class: "notice", hidden: true },
-    "There are no arms yet, and nothing can be decided without. Add them when the service starts, ",
+    "There are no arms yet, and nothing can be decided without. Add them below, when the service starts, ",
     el("code", {}, "pamo serve --arms inn-1,inn-2"),
     ", or at any time by ",
     el("code", {}, "PUT /v1/arms/inn-1"),
@@ -61,6 +61,7 @@ function leaderboard(card, objectives, overall, signal) {
       span({ mean: found.mean, low: found.low, high: found.high }, [0, 1]),
     );
   };
+  const edit = editing(() => table.refresh());
   const table = new Table(card, {
     caption: "Arms by objective, with 95 % intervals",
     sort: "mean:",
@@ -77,6 +78,7 @@ function leaderboard(card, objectives, overall, signal) {
         cell: estimate(one, (row) => row.objectives[one.name]),
       })),
       { label: "Pulls", sort: "pulls", number: true, cell: (row) => number(row.pulls) },
+      { label: "Change", cell: edit.buttons },
     ],
     ask: async ({ sort, descending, offset, limit }) => {
       by.value = sort;
@@ -90,6 +92,7 @@ function leaderboard(card, objectives, overall, signal) {
   card.append(
     hint,
     el("p", { class: "soft small" }, "Each bar runs from the worst (left) to the best (right) of its scale; the mark is the mean, the band holds it with 95 %."),
+    edit.form,
   );
   by.addEventListener("change", () => {
     table.sort = by.value;
@@ -105,6 +108,67 @@ function leaderboard(card, objectives, overall, signal) {
     }, 150);
   });
   return table.refresh();
+}
+
+/** What changes arms, for whoever may: a form to add and rename, and buttons for each row. done: called after a change. */
+function editing(done) {
+  const id = el("input", { type: "text", id: "arm-id", maxlength: 256, required: true, autocomplete: "off", placeholder: "inn-1" });
+  const called = el("input", { type: "text", id: "arm-name", maxlength: 256, autocomplete: "off", placeholder: "Anchor Inn" });
+  const said = el("p", { class: "soft small", role: "status" });
+  const change = async (method, arm, body, what) => {
+    try {
+      await send(method, path`/v1/arms/${arm}`, body);
+      trouble(null);
+      fill(said, name(body?.name || arm), what);
+      await done();
+    } catch (error) {
+      trouble(error);
+    }
+  };
+  const form = el(
+    "form",
+    { class: "edit" },
+    el("h3", {}, "Add or rename an arm"),
+    el(
+      "div",
+      { class: "fields" },
+      el("div", { class: "field" }, el("label", { for: "arm-id" }, "Id"), id),
+      el("div", { class: "field" }, el("label", { for: "arm-name" }, "Name, if it has one"), called),
+      el("button", { type: "submit", class: "main" }, "Save"),
+    ),
+    el("p", { class: "soft small" }, "An arm that was retired is offered again once it is added again. This takes a key with the role admin, where there are keys."),
+    said,
+  );
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    await change("PUT", id.value, called.value ? { name: called.value } : {}, " is on offer.");
+    form.reset();
+  });
+  const buttons = (row) => {
+    const retire = el("button", { type: "button", class: "quiet", "aria-label": `Retire ${row.name}` }, "Retire");
+    let asked = false;
+    retire.addEventListener("click", () => {
+      if (asked) return change("DELETE", row.arm, undefined, " is retired: nobody is given it any more, and what was learned of it stays.");
+      asked = true;
+      retire.textContent = "Really retire?";
+      retire.setAttribute("aria-label", `Really retire ${row.name}?`);
+      retire.addEventListener("blur", () => {
+        asked = false;
+        retire.textContent = "Retire";
+        retire.setAttribute("aria-label", `Retire ${row.name}`);
+      }, { once: true });
+      return undefined;
+    });
+    const rename = el("button", { type: "button", class: "quiet", "aria-label": `Rename ${row.name}` }, "Rename");
+    rename.addEventListener("click", () => {
+      id.value = row.arm;
+      called.value = row.name === row.arm ? "" : row.name;
+      called.focus();
+      called.select();
+    });
+    return el("span", { class: "changes" }, rename, retire);
+  };
+  return { form, buttons };
 }
 
 function front(card, objectives, signal) {

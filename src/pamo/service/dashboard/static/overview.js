@@ -62,8 +62,10 @@ start(async (place, signal) => {
   const busy = el("section", { class: "card half" });
   const live = el("section", { class: "card" });
   const experiment = el("section", { class: "card", "aria-label": "Experiment", hidden: true });
+  const alerts = el("ul", { class: "alerts", "aria-label": "What to know", hidden: true });
   fill(
     place,
+    alerts,
     card,
     el("dl", { class: "tiles" }, Object.values(tiles).map((one) => one.node)),
     experiment,
@@ -79,10 +81,13 @@ start(async (place, signal) => {
   const pace = new LineChart(busy, { title: "Decisions and feedback a second", height: 200, empty: "Nothing came in this time." });
 
   const refresh = async () => {
-    const [activity, counts] = await Promise.all([
+    const [activity, counts, known] = await Promise.all([
       get("/v1/activity", { resolution: range.resolution, limit: range.limit }, signal),
       get("/v1/statistics", {}, signal),
+      get("/v1/alerts", {}, signal),
     ]);
+    alerts.hidden = !known.alerts.length;
+    fill(alerts, ...known.alerts.map((one) => el("li", { class: one.level === "act" ? "notice bad" : "notice" }, one.sentence)));
     const width = range.seconds * range.group;
     const groups = grouped(activity.buckets, width);
     const sum = total(groups);
