@@ -107,9 +107,11 @@ def test_a_long_label_has_room():
 # Colours
 
 
-def test_no_two_policies_look_alike():
-    assert set(plot.STYLES) <= set(policies.available())  # one that is not in the list gets a spare look
-    assert len({repr(style) for style in plot.STYLES.values()}) == len(plot.STYLES)
+def test_every_policy_has_a_colour_of_its_own_and_a_mark():
+    assert set(plot.STYLES) == set(policies.available())
+    colours = [colour for colour, _ in plot.STYLES.values()]
+    assert len(set(colours)) == len(colours)
+    assert len(set(plot.MARKERS.values())) == len(plot.MARKERS)
 
 
 def test_a_policy_looks_the_same_in_every_figure(result):
@@ -124,17 +126,15 @@ def test_a_policy_looks_the_same_in_every_figure(result):
         assert looks[0][0] == plot.STYLES[name][0]
 
 
-@pytest.mark.parametrize("known", [[], ["prucb-hp"], ["moss", "s-ucb"], list(plot.STYLES)])
-def test_an_unknown_policy_gets_a_look_that_is_free(known):
-    styles = plot.styles_for([*known, "mine", "yours"])
-    assert styles["mine"] != styles["yours"]
-    assert len({repr(style) for style in styles.values()}) == len(known) + 2
-    if len(known) < 3:
-        assert {styles["mine"][0], styles["yours"][0]}.isdisjoint(styles[name][0] for name in known)
+def test_policies_of_ones_own_get_colours_that_no_other_has():
+    mine = [f"mine {place}" for place in range(40)]
+    styles = plot.styles_for([*plot.STYLES, *mine])
+    assert len({colour for colour, _ in styles.values()}) == len(styles)
+    assert plot.styles_for(["moss", "mine 0"])["mine 0"] == styles["mine 0"]
 
 
 def test_every_label_can_be_read_on_white():
-    for colour, _ in [*plot.STYLES.values(), *plot._SPARE]:
+    for colour, _ in plot.styles_for([*plot.STYLES, *map(str, range(20))]).values():
         ink = plot.ink(colour)
         parts = np.array([int(ink[place : place + 2], 16) for place in (1, 3, 5)]) / 255.0
         assert plot._contrast(parts) >= 4.45  # 4.5, less what rounding to a byte takes

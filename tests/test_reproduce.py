@@ -85,7 +85,7 @@ def test_a_second_run_finds_everything_done(quick: Path, capsys: pytest.CaptureF
     assert before == {path: path.stat().st_mtime_ns for path in quick.rglob("*.parquet")}
 
 
-def test_a_killed_run_loses_at_most_the_study_in_progress(tmp_path: Path) -> None:
+def test_a_killed_run_loses_at_most_what_is_in_progress(tmp_path: Path) -> None:
     names = ["lr-toy", "wls-vs-lr", "lower-bound"]
     command = [sys.executable, "-m", "pamo", "reproduce", *names, "--quick", "--output", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -126,7 +126,7 @@ def test_a_study_is_known_by_its_settings_and_seed() -> None:
 
 def test_trials_are_settable() -> None:
     assert settings_of(STUDIES["hidden"], quick=False, trials=7)["trials"] == 7
-    assert settings_of(STUDIES["confidence"], quick=False, trials=None)["trials"] == 10_000
+    assert settings_of(STUDIES["confidence"], quick=False, trials=None)["trials"] == 4000
     assert STUDIES["hidden"].settings["rounds"] == 5000
 
 

@@ -77,9 +77,9 @@ CASES: dict[str, tuple[str, Any, dict[str, Any]]] = {
         environments.Gaussian(users=3, block_size=3, objectives=2, newcomers=1, arrival=5),
         {"LOCAL": dict.fromkeys(cuda.LOCAL, 0), "BLOCK": 2},
     ),
-    "rows of a policy's own that is local, and draws": (
+    "rows of a policy's own that is local, and draws; a utility that is not linear": (
         "exp3",
-        environments.Gaussian(users=2, block_size=3, objectives=2, protocol="all"),
+        environments.Gaussian(users=2, block_size=3, objectives=2, protocol="all", utility="gini"),
         {},
     ),
     "arms as each user alone knows them": ("ucb-per-user", environments.conflict(preference_variance=0.1), {}),

@@ -245,10 +245,11 @@ export interface UsersFound {
   more: boolean;
 }
 
-/** A user, and how many feedbacks they have given. */
+/** A user, how many feedbacks they have given, and what their overall scores tell of what they care about. */
 export interface UserFound {
   user: string;
   rounds: number;
+  weights: Record<string, number> | null;
 }
 
 /** Everything that is kept of a user: what was learned, decisions and feedback, and what is known beforehand. */
@@ -354,7 +355,12 @@ export interface Leaderboard {
   arms: Standing[];
 }
 
-/** An arm in a leaderboard: what is known of it, by objective, where anything is. overall: of the overall score. */
+/**
+ * An arm in a leaderboard: what is known of it, by objective, where anything is.
+ *
+ * overall: of the overall score, of those who were given it. typical: what somebody with everybody's weights would say
+ * of it, which can be compared between arms whoever was given them; from 0 to 1 as well, None where that is not known.
+ */
 export interface Standing {
   arm: string;
   name: string;
@@ -362,6 +368,7 @@ export interface Standing {
   pulls: number;
   objectives: Record<string, Estimate>;
   overall: Estimate | null;
+  typical: Estimate | null;
 }
 
 /** Weights for every objective, of which only the proportions matter. */
@@ -588,7 +595,7 @@ export interface Operations {
   /** Return the active arms, those on the Pareto front first, with confidence. */
   getFront: { given: { query?: { x?: string; y?: string; limit?: number } }; answer: Front };
   /** Return the active arms by an objective's mean, with intervals, a page at a time. */
-  getLeaderboard: { given: { query?: { objective?: string; sort?: "mean" | "name" | "pulls"; order?: "ascending" | "descending"; search?: string; offset?: number; limit?: number } }; answer: Leaderboard };
+  getLeaderboard: { given: { query?: { objective?: string; sort?: "mean" | "name" | "pulls" | "typical"; order?: "ascending" | "descending"; search?: string; offset?: number; limit?: number } }; answer: Leaderboard };
   /** Rank the arms for somebody with these weights, by what is known of them; nothing is decided or recorded. */
   rankArms: { given: { query?: { limit?: number }; body: RankingBody }; answer: Ranking };
   /** Return how the groups of the newest experiment compare, with intervals that hold however often one looks. */

@@ -103,6 +103,31 @@ def test_the_leaderboard_sorts_searches_and_pages() -> None:
         assert lookout.leaderboard(search="untried").arms[0].objectives == {}
 
 
+def test_for_the_average_taste_arms_are_compared_whoever_was_given_them() -> None:
+    """A, which is better in all, was given only to who is never content; by overall scores B would be ahead."""
+    draw = np.random.default_rng(1)
+    with Engine(["price", "taste"], seed=1) as engine:
+        engine.add_arms(["A", "B", "new"])
+        for n in range(200):
+            arm, mean = ("A", 0.7) if n % 2 else ("B", 0.5)
+            price, taste = np.clip(mean + 0.1 * draw.standard_normal(2), 0.0, 1.0).tolist()
+            liked = 0.5 * price + 0.5 * taste - (0.3 if arm == "A" else 0.0)
+            decision = engine.decide(f"{arm}-{n % 20}", arms=[arm])
+            engine.feedback(decision, {"price": price, "taste": taste}, overall=max(liked, 0.0))
+        lookout = Lookout(engine)
+        assert [one.arm for one in lookout.leaderboard().arms] == ["B", "A", "new"]
+        board = lookout.leaderboard(sort="typical").arms
+        assert [one.arm for one in board] == ["A", "B", "new"]
+        best, second, untried = (one.typical for one in board)
+        assert best is not None
+        assert second is not None
+        assert best.low > second.high
+        assert untried is None
+        (one,) = lookout.find_users("A-1", 1)
+        assert one.weights is not None
+        assert set(one.weights) == {"price", "taste"}
+
+
 def test_a_ranking_weighs_what_is_known() -> None:
     with engine_with_scores() as engine:
         lookout = Lookout(engine)

@@ -299,12 +299,13 @@ def test_users_are_found_and_limited(timed: Service) -> None:
     for user in ("ann", "anna", "bob", "a/b %"):
         stay(timed, user)
     stay(timed, "anna")
-    assert timed.get("/v1/users?query=an") == {
-        "users": [{"user": "anna", "rounds": 2}, {"user": "ann", "rounds": 1}],
-        "more": False,
-    }
+    found = timed.get("/v1/users?query=an")
+    assert [(one["user"], one["rounds"]) for one in found["users"]] == [("anna", 2), ("ann", 1)]
+    assert found["more"] is False
+    told = timed.get("/v1/users/anna/preference")["objectives"]
+    assert found["users"][0]["weights"] == {name: pytest.approx(one["weight"]) for name, one in told.items()}
     assert timed.get("/v1/users?query=a&limit=2")["more"] is True
-    assert timed.get("/v1/users?query=a%2Fb%20%25")["users"] == [{"user": "a/b %", "rounds": 1}]
+    assert [one["user"] for one in timed.get("/v1/users?query=a%2Fb%20%25")["users"]] == ["a/b %"]
     assert timed.get("/v1/users?query=zoe") == {"users": [], "more": False}
 
 

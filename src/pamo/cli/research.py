@@ -73,14 +73,15 @@ def add_reproduce(commands: Any) -> None:
         _reproduce,
         help="re-run the paper's studies and write a report with a verdict on each claim",
         about="Re-run the paper's studies, judge its claims, and write report.html, summary.md and summary.json. "
-        "What is finished and unchanged is not run again; a run that is stopped loses at most the study in progress.",
+        "What is finished and unchanged is not run again; a run that is stopped loses at most the study in "
+        "progress and the one being drawn.",
         examples=_REPRODUCE_HELP,
     )
     parser.add_argument("name", nargs="*", metavar="NAME", help="studies to run (default: all; --list names them)")
     parser.add_argument("--list", action="store_true", help="list the studies and stop")
     parser.add_argument("--quick", action="store_true", help="a small version of each, to see that it works")
     parser.add_argument("--extended", action="store_true", help="the cited families as well, each in its own setting")
-    parser.add_argument("--trials", type=whole, metavar="N", help="trials of each (default: 100; confidence 10,000)")
+    parser.add_argument("--trials", type=whole, metavar="N", help="trials of each (default: 100; confidence 4,000)")
     add_seed(parser)
     parser.add_argument(
         "--output", default="reports/paper", metavar="DIR", help="where to keep it all (default: reports/paper)"

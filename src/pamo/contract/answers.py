@@ -259,10 +259,11 @@ class UserExport:
 
 @dataclass(slots=True)
 class UserFound:
-    """A user, and how many feedbacks they have given."""
+    """A user, how many feedbacks they have given, and what their overall scores tell of what they care about."""
 
     user: str
     rounds: int
+    weights: Mapping[str, float] | None
 
 
 @dataclass(slots=True)
@@ -332,7 +333,11 @@ class Front:
 
 @dataclass(slots=True, frozen=True)
 class Standing:
-    """An arm in a leaderboard: what is known of it, by objective, where anything is. overall: of the overall score."""
+    """An arm in a leaderboard: what is known of it, by objective, where anything is.
+
+    overall: of the overall score, of those who were given it. typical: what somebody with everybody's weights would say
+    of it, which can be compared between arms whoever was given them; from 0 to 1 as well, None where that is not known.
+    """
 
     arm: str
     name: str
@@ -340,6 +345,7 @@ class Standing:
     pulls: int
     objectives: Mapping[str, Estimate]
     overall: Estimate | None
+    typical: Estimate | None
 
 
 @dataclass(slots=True)

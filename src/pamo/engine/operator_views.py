@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pamo.arrays import Floats
 from pamo.contract.answers import (
     Estimate,
     ExplainedDecision,
@@ -22,6 +24,7 @@ from pamo.contract.answers import (
     Ranking,
     Standing,
     UserDecisions,
+    UserFound,
 )
 from pamo.contract.events import FeedbackGiven, Made, TasteChanged
 from pamo.contract.limits import check_user
@@ -31,6 +34,7 @@ from pamo.engine.estimates import NORMAL_95, Known, known_of
 from pamo.engine.explaining import explained_decision, names_in
 from pamo.engine.front import Ordered, front_of
 from pamo.errors import unknown_name
+from pamo.priors.foretelling import regressions
 from pamo.store import Arms
 from pamo.store.fold import Fold
 
@@ -109,9 +113,11 @@ class Lookout:
         """Return a page of the active arms, and how many there are that the search finds.
 
         objective: what `sort="mean"` goes by, None for the overall score; arms of which nothing is known come last
-        either way. sort: "mean", "pulls" or "name". search: a part of an id or a name, in any case.
+        either way. sort: "mean", "typical" (what somebody with everybody's weights would say), "pulls" or "name".
+        search: a part of an id or a name, in any case.
         """
         _, table, known = self._table()
+        typical = self._typical(known)
         column = len(self.names) if objective is None else self._column(objective)
         rows = np.flatnonzero(table.active)
         if search:
@@ -127,11 +133,36 @@ class Lookout:
             order = np.lexsort((rows, sign * pulls)).tolist()
         else:
             means = np.where(known.counts[rows, column] > 0.0, sign * known.means[rows, column], np.inf)
+            if sort == "typical":
+                means = np.where(np.isnan(typical[rows, 0]), np.inf, sign * typical[rows, 0])
             order = np.lexsort((-pulls, means)).tolist()
         page = [int(rows[n]) for n in order[offset : offset + limit]]
-        return Leaderboard(len(rows), [self._standing(table, known, i) for i in page])
+        return Leaderboard(len(rows), [self._standing(table, known, typical[i].tolist(), i) for i in page])
 
-    def _standing(self, table: Arms, known: Known, i: int) -> Standing:
+    def _typical(self, known: Known) -> Floats:
+        """Return what somebody with everybody's weights would say of each arm, and the standard error, (arms, 2)."""
+        common, count = self._engine.foretelling, len(self.names)
+        if common is None:
+            return np.full((len(known.means), 2), np.nan)
+        weights = common.mean[1:]
+        means = np.where(known.counts[:, :count] > 0.0, known.means[:, :count], np.nan)
+        errors = np.sqrt((known.errors[:, :count] ** 2) @ weights**2)
+        return np.column_stack([common.mean[0] + (means - common.center) @ weights, errors])
+
+    def find_users(self, prefix: str, limit: int) -> list[UserFound]:
+        """Return users whose ids begin so, those with the most rounds first, and what they care about."""
+        found = self._store.find_users(prefix, limit)
+        common = self._engine.foretelling
+        if common is None or not found:
+            return [UserFound(user, rounds, None) for user, rounds in found]
+        weights = regressions(self._store.users([user for user, _ in found]), common)[:, 1:].tolist()
+        return [
+            UserFound(user, rounds, dict(zip(self.names, own, strict=True)))
+            for (user, rounds), own in zip(found, weights, strict=True)
+        ]
+
+    def _standing(self, table: Arms, known: Known, typical: Sequence[float], i: int) -> Standing:
+        value, room = typical[0], NORMAL_95 * typical[1]
         return Standing(
             table.ids[i],
             table.names[i],
@@ -139,6 +170,7 @@ class Lookout:
             int(table.statistics.all_pulls[i]),
             known.estimates(i, self.names),
             known.estimate(i, len(self.names)),
+            None if math.isnan(value) else Estimate(value, value - room, value + room),
         )
 
     def ranking(self, preference: Mapping[str, float], limit: int = 20) -> Ranking:

@@ -113,6 +113,8 @@ class Environment:
     which feedback comes. features: of each arm, that explain the share `explained` of the variance of its first means.
     workers: among whom the users are dealt out; a worker knows of the arms what its own users gave, at once, and what
     the others' gave by the last merge, one after every `merge_every` rounds.
+    utility: what a reward is worth to a user, by which regret is measured, against the best arm on offer; where it is
+    not linear, the overall score is the utility of the reward with the noise that it would have had.
     """
 
     id: ClassVar[str]
@@ -141,6 +143,9 @@ class Environment:
     workers: int = setting(1, "workers that serve a part of the users each", least=1)
     merge_every: int = setting(1, "rounds from one merge of what workers know of the arms to the next", "T", least=1)
     explained: float = setting(0.8, "share of the means' variance that they explain", "P", least=0, most=1)
+    utility: Literal["linear", "chebyshev", "gini"] = setting(
+        "linear", "what a reward is worth: the weighted sum, the worst objective, or the worst most", "KIND"
+    )
 
     def __post_init__(self) -> None:
         kinds = kinds_of(type(self))
@@ -252,6 +257,8 @@ class Environment:
             if not values[name]:
                 for belonging in (name, *_BELONGING.get(name, ())):
                     del values[belonging]
+        if self.utility == "linear":
+            del values["utility"]
         return {"id": self.id} | values
 
 

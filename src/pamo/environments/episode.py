@@ -10,6 +10,7 @@ from pamo.arrays import Floats, Ints
 from pamo.compiling import dimensions
 from pamo.environments.live import begins, draw_offer, drift, hide, turn, write_features
 from pamo.environments.protocols import ALL, PROTOCOLS, SUBSET, assign
+from pamo.environments.utilities import LINEAR, UTILITIES, worth
 from pamo.errors import InputError
 from pamo.pareto import shortfall
 from pamo.streams import CHANGES, ENVIRONMENT, FEATURES, INSTANCE, MISSING, STATED, stream_for
@@ -62,7 +63,7 @@ class Episode:
         self.means, self.preferences = self._fresh = self._drawn()
         self.features = np.empty((environment.arm_count, environment.features))
         write_features(self.features, self.means, float(environment.explained), stream_for(seed, trial, FEATURES))
-        self._protocol = PROTOCOLS[environment.protocol]
+        self._protocol, self._utility = PROTOCOLS[environment.protocol], UTILITIES[environment.utility]
         self._blocks = np.arange(environment.arm_count // environment.offer_size)
         self._order = np.arange(environment.arm_count)
         self._offers = np.empty((environment.users, environment.offer_size), dtype=np.int64)
@@ -126,6 +127,10 @@ class Episode:
             self._dims,
         )
         values = self.means[self.offer] @ self.preferences[user]
+        if self._utility != LINEAR:
+            own, reward = self.preferences[user], self._reward[: self.environment.objectives]
+            values = np.array([worth(own, self.means[arm], self._utility, self._dims) for arm in self.offer])
+            overall += worth(own, reward, self._utility, self._dims) - worth(own, reward, LINEAR, self._dims)
         place = int(np.flatnonzero(self.offer == chosen)[0])
         lacking = shortfall(self.means[self.offer], place, 0, len(self.offer), self._dims)
         if self._live is not None and (self._live.missing > 0.0 or self._live.untold > 0):

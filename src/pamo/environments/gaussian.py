@@ -153,9 +153,9 @@ class Fixed(Environment):
 
     @classmethod
     def of(
-        cls, *, means: Any, preferences: Any, block_size: int | None = None, protocol: str = "all", **noise: Any
+        cls, *, means: Any, preferences: Any, block_size: int | None = None, protocol: str = "all", **more: Any
     ) -> Fixed:
-        """Build the environment from array-likes, its sizes read off them; noise: the two variances."""
+        """Build the environment from array-likes, its sizes read off them; more: other settings, as the variances."""
         arms, users = _table(means, "means"), _table(preferences, "preferences")
         if arms.shape[1] != users.shape[1]:
             raise InputError(
@@ -169,7 +169,7 @@ class Fixed(Environment):
             protocol=protocol,
             means=tuple(map(tuple, arms.tolist())),
             preferences=tuple(map(tuple, users.tolist())),
-            **noise,
+            **more,
         )
 
     def __post_init__(self) -> None:

@@ -44,6 +44,15 @@ def note(figure: Any, text: str) -> None:
     figure.text(0.995, 0.01, text, ha="right", va="bottom", fontsize=8, color=INK)
 
 
+def titled(cell: str) -> str:
+    """Return a setting's name in two lines, since a third of a page is too narrow for it.
+
+    >>> titled("random, N=10, K=50, D=5, blocks of 5")
+    'random preferences\\nN=10, K=50, D=5, blocks of 5'
+    """
+    return cell.replace(", N=", " preferences\nN=", 1)
+
+
 def label(axes: Axes, title: str = "", x: str = "", y: str = "", *, size: float = 8.5) -> None:
     """Write a panel's title and the labels of its axes, as far as they are given; size: of the labels, in points."""
     if title:
@@ -117,14 +126,14 @@ def draw_curves(
             seen = rows["mean"][(rows["round"] >= (0.0 if log else 0.02 * rows["round"][-1])) & (rows["mean"] > 0.0)]
             least, most = min(least, float(seen[0])), max(most, float(seen[-1]))
         each.set_yscale("log")
-        each.set_ylim(max(0.5 * least, (1e-5 if log else 1e-3) * most), 1.6 * most)
+        each.set_ylim(max(0.5 * least, (1e-7 if log else 1e-3) * most), 1.6 * most)
         if log:
             log_rounds(each, rows["round"][-1])
         else:
             each.set_xlim(left=0)
-        label(each, cell, "round t", "regret, all users" if place % columns == 0 else "", size=8)
+        label(each, titled(cell), "round t", "regret, all users" if place % columns == 0 else "", size=8)
     count = max(tables["curves"]["trials"]) if trials is None else trials
-    note(figure, f"mean of {count} trials, 95 % band")
+    note(figure, f"mean of {count} trials, 95 % band; one that meets the foot reaches 0")
     marks = [MARKERS.get(policy, "") for policy in policies]
     legend_above(figure, list(map(printed, policies)), list(styles.values()), columns=_IN_A_LINE, markers=marks)
     return figure
@@ -168,6 +177,8 @@ def save_figure(figure: Any, stem: Path) -> list[str]:
     from matplotlib import rc_context
 
     names = []
+    figure.draw_without_rendering()  # the panels find their places once, and keep them in both files
+    figure.set_layout_engine("none")
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": stem.name}):
         for ending, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 150})):
             target = stem.with_suffix(ending)

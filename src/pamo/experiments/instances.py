@@ -34,13 +34,14 @@ def offers_of(environment: Environment) -> npt.NDArray[np.int64]:
 def lower_bound_of(environment: Environment, seed: int, trial: int) -> LowerBound | None:
     """Return the least regret in the long run of a trial of `simulate`, or None where no bound is known.
 
-    There is one where rewards are Gaussian, and noisy, and the environment is not live.
+    There is one where rewards are Gaussian, and noisy, utility is linear and the environment is not live.
 
     >>> bound = lower_bound_of(Gaussian(users=2, block_size=5), seed=1, trial=0)
     >>> bound.pulls.shape, lower_bound_of(Gaussian(reward_variance=0.0), seed=1, trial=0)
     ((2, 10), None)
     """
-    if not (isinstance(environment, Gaussian | Fixed) and environment.reward_variance > 0) or environment.live:
+    still = environment.live is None and environment.utility == "linear"
+    if not (isinstance(environment, Gaussian | Fixed) and environment.reward_variance > 0 and still):
         return None
     means, preferences = instance_of(environment, seed, trial)
     return graves_lai(

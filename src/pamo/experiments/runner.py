@@ -1,7 +1,7 @@
 """Run studies one after the other, keep each when it is whole, and skip what is finished and unchanged.
 
 A study's folder is made beside its place and then renamed into it: a run that is stopped, even by `kill -9`, loses at
-most the study in progress.
+most the study in progress, and the one before it whose figures are being drawn.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from pamo.experiments.figures import save_figure
 from pamo.experiments.study import Claim, Study
 from pamo.experiments.tables import Tables
 from pamo.plain import to_json
-from pamo.progress import Bar, Progress, scaled
+from pamo.progress import Bar, scaled
 from pamo.simulation.preparing import Prepared
 
 RECORD = "study.json"
@@ -105,48 +106,61 @@ def run_studies(
     total = sum(study.weight for study, _, _, record in wanted if record is None)
     records: list[dict[str, Any]] = []
     ahead = {} if quick else {study.name: study.prepare(found) for study, found, _, kept in wanted if kept is None}
-    with Prepared(ahead) as prepared, Bar("reproduce", total=total, shown=shown) as bar:
+    keeping: list[Future[dict[str, Any]]] = []
+    # Figures are drawn on one core while the next study is measured on all: kernels leave Python's lock alone.
+    with (
+        Prepared(ahead) as prepared,
+        Bar("reproduce", total=total, shown=shown) as bar,
+        ThreadPoolExecutor(1) as background,
+    ):
+
+        def finish() -> None:
+            for one in keeping:
+                record = one.result()
+                bar.say(f"{record['name']}: {record['seconds']:.1f} s")
+                records.append(record)
+            keeping.clear()
+
         for study, settings, known, kept in wanted:
             if kept is not None:
+                finish()
                 announce(f"{study.name}: finished before, unchanged")
                 records.append(kept)
                 continue
             bar.rename(f"{study.name}, compiling")
             prepared.wait_for(study.name)
             bar.rename(study.name)
-            advance = scaled(bar.advance, study.weight)
-            record = run_study(study, settings, known, seed, output / study.name, advance, quick=quick)
-            bar.say(f"{study.name}: {record['seconds']:.1f} s")
-            records.append(record)
+            started = time.perf_counter()
+            tables = study.measure(settings, seed, scaled(bar.advance, study.weight))
+            told = {"digest": known, "quick": quick, "measuring_seconds": time.perf_counter() - started}
+            finish()
+            keeping.append(background.submit(keep_study, study, settings, seed, tables, told, output / study.name))
+        bar.rename("drawing")
+        finish()
     return records
 
 
-def run_study(
-    study: Study,
-    settings: Mapping[str, Any],
-    known: str,
-    seed: int,
-    folder: Path,
-    progress: Progress,
-    *,
-    quick: bool = False,
+def keep_study(
+    study: Study, settings: Mapping[str, Any], seed: int, tables: Tables, told: Mapping[str, Any], folder: Path
 ) -> dict[str, Any]:
-    """Run one study and keep it: tables, figures, claims with their verdicts; return its record."""
+    """Judge and draw a study that was measured, and keep it: tables, figures, claims with verdicts; return its record.
+
+    told: what the record has to hold besides.
+    """
     partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
     try:
         started = time.perf_counter()
-        tables = study.measure(settings, seed, progress)
-        measured = time.perf_counter() - started
-        record = _record(study, settings, seed, tables)
-        record |= {"digest": known, "quick": quick, "measuring_seconds": measured}
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        record = _record(study, settings, seed, tables) | dict(told)
         files = [f"{name}.parquet" for name in tables]
         for name, table in zip(files, tables.values(), strict=True):
             table.save(partial / name)
         for drawing in study.drawings:
-            files += save_figure(drawing.draw(tables), partial / drawing.id)
-        record |= {"files": files, "seconds": time.perf_counter() - started}
+            figure = drawing.draw(tables)
+            assert figure.texts, f"{drawing.id}: expected a note on what is shown, of how many trials"
+            files += save_figure(figure, partial / drawing.id)
+        record |= {"files": files, "seconds": told["measuring_seconds"] + time.perf_counter() - started}
         (partial / RECORD).write_text(to_json(record, indent=1), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         partial.rename(folder)

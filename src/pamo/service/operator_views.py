@@ -46,8 +46,8 @@ async def stream(api: Api, asked: Arguments) -> Any:
 async def users(api: Api, asked: Arguments) -> Any:
     """Find users."""
     query: schemas.UsersQuery = asked.query
-    found = await api.aside(lambda: api.engine.store.find_users(query.query, query.limit + 1))
-    return answers.UsersFound([answers.UserFound(*one) for one in found[: query.limit]], len(found) > query.limit)
+    found = await api.aside(lambda: api.lookout.find_users(query.query, query.limit + 1))
+    return answers.UsersFound(found[: query.limit], len(found) > query.limit)
 
 
 async def decisions(api: Api, asked: Arguments) -> Any:

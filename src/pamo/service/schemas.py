@@ -171,10 +171,13 @@ class HistoryQuery(Struct, forbid_unknown_fields=True):
 
 
 class LeaderboardQuery(Struct, forbid_unknown_fields=True):
-    """Which arms, in which order. objective: what `mean` is the mean of; the overall score if it is left out."""
+    """Which arms, in which order. objective: what `mean` is the mean of; the overall score if it is left out.
+
+    typical: by what somebody with everybody's weights would say, which does not mix audiences.
+    """
 
     objective: Part = ""
-    sort: Literal["mean", "pulls", "name"] = "mean"
+    sort: Literal["mean", "typical", "pulls", "name"] = "mean"
     order: Literal["descending", "ascending"] = "descending"
     search: Part = ""
     offset: Place = 0

@@ -18,6 +18,7 @@ from pamo.arrays import Floats, Ints
 from pamo.compiling import LANES, dimensions
 from pamo.environments.base import MOST_CELLS, Environment
 from pamo.environments.protocols import PROTOCOLS
+from pamo.environments.utilities import UTILITIES
 from pamo.errors import InputError, unknown_name
 from pamo.estimators import prior_before
 from pamo.policies.base import Feedback, Keeps, Policy, Shape, check_kernel
@@ -372,6 +373,7 @@ def plan_for(policy: Policy, environment: Environment, rounds: int) -> TrialPlan
         newcomers=environment.newcomers,
         arrival=environment.arrival,
         kind=int(estimate.kind),
+        utility=UTILITIES[environment.utility],
         per_user=bool(policy.per_user),
         wants_stated=Feedback.STATED in policy.reads,
         first=float(estimate.first),

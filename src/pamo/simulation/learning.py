@@ -62,6 +62,8 @@ class TrialPlan(NamedTuple):
     arrival: int
     """The round in which they do."""
     kind: int
+    utility: int
+    """What a reward is worth: a number of `pamo.environments.utilities`."""
     per_user: bool
     wants_stated: bool
     first: float
@@ -110,7 +112,7 @@ _WEIGHT_PLAIN, _WEIGHT_PAPER, _ROUNDS, _NOISE = range(4)
 """Places in `told`."""
 
 PLAN_TYPE = types.NamedTuple(
-    (types.int64,) * 8 + (types.boolean,) * 2 + (types.float64,) * 5,
+    (types.int64,) * 9 + (types.boolean,) * 2 + (types.float64,) * 5,
     TrialPlan,
 )
 SPREAD_TYPE = types.NamedTuple((types.boolean,) * 2 + (types.float64,) + (types.boolean,) * 3, Spread)

@@ -22,6 +22,7 @@ from pamo.compiling import bare, compile_for, count_of, dimensions, generally, k
 from pamo.environments.base import instance_signature
 from pamo.environments.live import Live, begins, drift, turn
 from pamo.environments.protocols import ALL, assign
+from pamo.environments.utilities import LINEAR, worth
 from pamo.pareto import shortfall
 from pamo.policies.base import Keeps, Kept, scratch_for
 from pamo.priors import Room, start_arms
@@ -239,8 +240,9 @@ class Watched(NamedTuple):
 
 
 @kernel
-def write_gaps(gaps: Floats, pareto: Floats, means: Floats, preferences: Floats, size: int, dims: Any) -> None:
+def write_gaps(gaps: Floats, pareto: Floats, means: Floats, preferences: Floats, plan: TrialPlan, dims: Any) -> None:
     """Write each user's regret for each arm, against the best of the arm's block, and each arm's Pareto regret."""
+    size = plan.offer_size
     for first in range(0, len(means), size):
         last = first + size
         for i in range(first, last):
@@ -248,13 +250,26 @@ def write_gaps(gaps: Floats, pareto: Floats, means: Floats, preferences: Floats,
         for n in range(len(preferences)):
             best = -np.inf
             for i in range(first, last):
-                value = 0.0
-                for d in range(count_of(dims)):
-                    value += preferences[n, d] * means[i, d]
-                gaps[n, i] = value
-                best = max(best, value)
+                gaps[n, i] = worth(preferences[n], means[i], plan.utility, dims)
+                best = max(best, gaps[n, i])
             for i in range(first, last):
                 gaps[n, i] = best - gaps[n, i]
+
+
+@kernel
+def revalue(
+    rewards: Floats, trials: int, present: int, plan: TrialPlan, truth: Floats, reward: Floats, lanes: Any, dims: Any
+) -> None:
+    """Have users score by their utility, with the noise of the sum that was drawn."""
+    objectives = count_of(dims)
+    for trial in range(trials):
+        for n in range(present):
+            chunk, lane = seat(trial * plan.users + n, lanes)
+            for d in range(objectives):
+                reward[d] = rewards[chunk, d, lane]
+            weights = truth[trial, n]
+            own, linear = worth(weights, reward, plan.utility, dims), worth(weights, reward, LINEAR, dims)
+            rewards[chunk, objectives, lane] += own - linear
 
 
 @kernel
@@ -322,7 +337,7 @@ def run_trials(
                 start(streams[trial, purpose], key_of(seed, first_trial + base + trial, purpose))
             instance(means[trial], truth[trial], numbers, streams[trial, INSTANCE], dims)
             if world is None:
-                write_gaps(gaps[trial], pareto[trial], means[trial], truth[trial], size, dims)
+                write_gaps(gaps[trial], pareto[trial], means[trial], truth[trial], plan, rarely)
             for block in range(blocks):
                 assigned[trial, block] = block
         if world is not None:
@@ -416,6 +431,8 @@ def run_trials(
                 lanes,
                 dims,
             )
+            if plan.utility != LINEAR:
+                revalue(drawn, trials, present, plan, truth, desk.reward, lanes, rarely)
             if observer is not None:
                 for trial in range(trials):
                     first = trial * each
@@ -526,7 +543,7 @@ def _array(axes: int, of: Any = types.float64) -> Any:
 
 
 def _desk_type() -> Any:
-    plan = TrialPlan(1, 1, 1, 1, 0, 0, 1, 0, False, False, 0.0, 0.0, 1.0, 0.0, 0.0)
+    plan = TrialPlan(1, 1, 1, 1, 0, 0, 1, 0, 0, False, False, 0.0, 0.0, 1.0, 0.0, 0.0)
     return numba.typeof(filled(shapes_of_desk(plan, None, 1, trials=1, lanes=1), zeros))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from colorsys import hls_to_rgb
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -17,8 +18,8 @@ from pamo.simulation.result import Result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe & Ito's colours and three of Tol's, told apart by every kind of colour vision. Lines of like colour differ in
-# style, so that they can be told apart in black and white; those that often lie on each other differ in both.
+# Okabe & Ito's colours and some of Tol's, told apart by every kind of colour vision, for what is drawn most; the rest
+# as far from them as can be. Lines and marks differ, so that those drawn together are told apart in black and white.
 BLUE, SKY, VERMILION, AMBER, GREEN = "#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73"
 PURPLE, FOREST, GREY, BLACK = "#AA4499", "#117733", "#666666", "#000000"
 DASHED, DOTTED, MIXED = (0, (5, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1))
@@ -26,42 +27,38 @@ DASHED, DOTTED, MIXED = (0, (5, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1))
 Style = tuple[str, Any]
 """A colour, and a line style as Matplotlib has it."""
 
-STYLES: dict[str, Style] = {
-    "prucb-hp": (BLUE, "-"),
-    "prucb-up": (SKY, DASHED),
-    "prucb-kp": (BLACK, DOTTED),
-    "ucb-per-user": (VERMILION, "-"),
-    "greedy": (FOREST, "-"),
-    "oful": (PURPLE, "-"),
-    "ucb": (VERMILION, DASHED),
-    "moss": (AMBER, MIXED),
-    "s-ucb": (GREEN, DASHED),
-    "s-moss": (GREEN, DOTTED),
-    "pareto-ucb": (GREY, "-"),
-    "pareto-ts": (GREY, MIXED),
-    "prucb-hp-v": (BLACK, "-"),
-    "prucb-up-v": (AMBER, "-"),
-    "prucb-kp-v": (FOREST, DASHED),
-    "prts": (GREEN, "-"),
+_LOOKS: dict[str, tuple[str, Any, Any]] = {
+    "prucb-hp": (BLUE, "-", "o"),
+    "prucb-up": (SKY, DASHED, "s"),
+    "prucb-kp": (BLACK, DOTTED, "x"),
+    "prucb-hp-v": ("#332288", "-", "h"),
+    "prucb-up-v": ("#1F8093", "-", "p"),
+    "prucb-kp-v": ("#882255", DASHED, "d"),
+    "prts": ("#FF1A8C", "-", "1"),
+    "s-ucb": (GREEN, DASHED, "P"),
+    "s-moss": ("#999933", DOTTED, "X"),
+    "pareto-ucb": (GREY, "-", "*"),
+    "pareto-ts": ("#CC6677", MIXED, "+"),
+    "oful": (PURPLE, "-", "^"),
+    "ucb": ("#8C510A", DASHED, "<"),
+    "moss": (AMBER, MIXED, ">"),
+    "ucb-per-user": (VERMILION, "-", "v"),
+    "greedy": (FOREST, "-", "D"),
+    "sw-ucb": ("#800015", "-", "2"),
+    "d-ucb": ("#FF1A40", DASHED, "3"),
+    "sw-pareto-ucb": ("#475629", "-", "4"),
+    "d-pareto-ucb": ("#8CBD28", DASHED, "8"),
+    "exp3": ("#1A1AFF", MIXED, "H"),
+    "pareto-kg": ("#C5A687", "-", "|"),
+    "mo-ogde": ("#9500B2", "-", "_"),
+    "lex": ("#A687C5", DASHED, 4),
+    "pareto-ts-cov": ("#78443A", DOTTED, 5),
+    "pareto-linucb": ("#00B200", "-", 6),
+    "its": ("#E600BF", MIXED, 7),
 }
-MARKERS = {
-    "prucb-hp": "o",
-    "prucb-up": "s",
-    "prucb-kp": "x",
-    "ucb-per-user": "v",
-    "greedy": "D",
-    "oful": "^",
-    "ucb": "<",
-    "moss": ">",
-    "s-ucb": "P",
-    "s-moss": "X",
-    "pareto-ucb": "*",
-    "pareto-ts": "+",
-    "prucb-hp-v": "h",
-    "prucb-up-v": "p",
-    "prucb-kp-v": "d",
-    "prts": "1",
-}
+STYLES: dict[str, Style] = {name: (colour, line) for name, (colour, line, _) in _LOOKS.items()}
+"""A colour for each policy, and no colour twice."""
+MARKERS = {name: mark for name, (_, _, mark) in _LOOKS.items()}
 """A mark for each, where many lines meet: they are told apart without colour, too."""
 PRINTED = {
     "prucb-kp": "GT (PRUCB-KP)",
@@ -69,35 +66,37 @@ PRINTED = {
     "greedy": "greedy",
     "pareto-ucb": "Pareto-UCB",
     "pareto-ts": "Pareto-TS",
+    "sw-pareto-ucb": "SW-Pareto-UCB",
+    "d-pareto-ucb": "D-Pareto-UCB",
+    "pareto-kg": "Pareto-KG",
+    "pareto-ts-cov": "Pareto-TS, covariance",
+    "pareto-linucb": "Pareto-LinUCB",
+    "lex": "Lex-UCB",
 }
 _LABEL, _LEADER = 9.0, 14.0  # a label's size and its distance from its line, in points
 _UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-_SPARE = [
-    (AMBER, "-"),
-    (GREEN, "-"),
-    (BLACK, MIXED),
-    (PURPLE, DASHED),
-    (SKY, "-"),
-    (FOREST, DOTTED),
-    (BLUE, DOTTED),
-    (VERMILION, DOTTED),
-]
+_SPARE = ("#B96CE0", "#7FB464", "#D75B42", "#1A8CFF", "#D78C42", "#00B259", "#884DFF", "#B20000")
+"""For policies of one's own, none of them another policy's."""
 
 
 def styles_for(names: Iterable[str]) -> dict[str, Style]:
     """Return the colour and line style of each policy of a figure: its own, or for an unknown one a colour left over.
 
     >>> styles_for(["moss", "mine"])
-    {'moss': ('#E69F00', (0, (3, 1, 1, 1))), 'mine': ('#009E73', '-')}
+    {'moss': ('#E69F00', (0, (3, 1, 1, 1))), 'mine': ('#B96CE0', '-')}
     """
     several = list(names)
-    used = [STYLES[name] for name in several if name in STYLES]
-    taken = {colour for colour, _ in used}
-    fresh = [style for style in _SPARE if style[0] not in taken]
-    free = fresh or [style for style in _SPARE if style not in used] or _SPARE
     unknown = [name for name in several if name not in STYLES]
-    spare = {name: free[place % len(free)] for place, name in enumerate(unknown)}
+    spare = {name: (_spare(place), ("-", DASHED, DOTTED, MIXED)[place % 4]) for place, name in enumerate(unknown)}
     return {name: STYLES.get(name) or spare[name] for name in several}
+
+
+def _spare(place: int) -> str:
+    """Return one of the colours left over; beyond these, hues a golden section apart, so that none comes again."""
+    if place < len(_SPARE):
+        return _SPARE[place]
+    red, green, blue = hls_to_rgb(place * 0.618034 % 1.0, 0.3 + 0.1 * (place % 3), 0.5)
+    return f"#{round(255 * red):02X}{round(255 * green):02X}{round(255 * blue):02X}"
 
 
 def printed(name: str) -> str:

@@ -17,6 +17,7 @@ from numba import types
 from pamo.arrays import Floats, Ints
 from pamo.compiling import bare, count_of, kernel, lane_of, row_of, seat
 from pamo.environments.live import LIVE_TYPE, Live, draw_offer, hide, write_features
+from pamo.environments.utilities import worth
 from pamo.pareto import margin
 from pamo.policies.base import scratch_for
 from pamo.priors import fit_arms, room_for_arms
@@ -218,9 +219,7 @@ def end_decisions(
         offer = world.offers if live.offered > 0 else every
         own, best, lacking = 0.0, -np.inf, 0.0
         for j in range(first, first + size):
-            value = 0.0
-            for d in range(objectives):
-                value += truth[n, d] * means[offer[j], d]
+            value = worth(truth[n], means[offer[j]], plan.utility, dims)
             best = max(best, value)
             own = value if offer[j] == arm else own
             lacking = max(lacking, margin(means, offer[j], arm, dims))

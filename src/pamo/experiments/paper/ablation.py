@@ -15,7 +15,7 @@ from pamo.experiments.tables import Table, Tables
 from pamo.policies import create
 from pamo.progress import Progress
 from pamo.simulation import summarize
-from pamo.simulation.plot import BLUE, VERMILION
+from pamo.simulation.plot import BLUE, DASHED, VERMILION, draw_line
 
 BASE = "prucb-hp"
 _THEORY = f"{BASE}:beta=1.0,radius=theory"
@@ -52,7 +52,7 @@ SWEEPS: Mapping[str, tuple[str, tuple[float, ...], float]] = {
     "omega": ("ω", (0.1, 0.3, 1.0, 3.0, 10.0, 30.0), 3.0),
     "beta": ("β", (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), 0.1),
 }
-_COLOURS = (BLUE, VERMILION)
+_LOOKS, _MARKS = ((BLUE, "-"), (VERMILION, DASHED)), ("o", "s")
 
 
 def _variant(name: str, value: float) -> str:
@@ -169,16 +169,16 @@ def _draw_sweeps(tables: Tables) -> Any:
     names = cells_of(tables)
     figure, axes = panels(len(SWEEPS), columns=4, height=2.9, legend=0.35)
     for each, (key, (symbol, values, used)) in zip(axes, SWEEPS.items(), strict=True):
-        for name, colour in zip(names, _COLOURS, strict=False):
-            each.plot(values, _shares(tables, name, key), marker="o", markersize=3.5, color=colour, linewidth=1.4)
+        for name, style, mark in zip(names, _LOOKS, _MARKS, strict=False):
+            draw_line(each, values, _shares(tables, name, key), style, marker=mark, markersize=4, linewidth=1.4)
         each.set_xscale("log")
         each.axvline(used, color="#888888", linewidth=0.9, linestyle=(0, (4, 2)))
         each.axhline(1.0, color="#888888", linewidth=0.9)
-        each.set_ylim(0, 1.5)
-        label(each, x=f"{symbol} (dashed: as in the experiments)", size=8)
+        each.set_ylim(0.7, 1.5)
+        label(each, x=symbol)
     label(axes[0], y="regret over PRUCB-HP's")
-    legend_above(figure, names, [(colour, "-") for colour in _COLOURS[: len(names)]])
-    note(figure, _size(tables))
+    legend_above(figure, names, _LOOKS[: len(names)], markers=_MARKS[: len(names)])
+    note(figure, f"dashed: the value of the experiments; {_size(tables)}")
     return figure
 
 

@@ -212,7 +212,8 @@ def _draw_scaling(tables: Tables) -> Any:
         label(each, f"{words}: fitted exponents beside the lines", words, "regret, all users")
     names = [_name(policy) + "".join(policy.partition(",")[1:]) for policy in POLICIES]
     legend_above(figure, names, [_STYLES[policy] for policy in POLICIES])
-    note(figure, f"{_INSTANCES} where they are not varied; mean of the trials, 95 % band")
+    counts = [f"{axis} {found['trials'][0]}" for axis in _AXES for found in [tables["exponents"].where(axis=axis)]]
+    note(figure, f"{_INSTANCES} where they are not varied; mean of the trials ({', '.join(counts)}), 95 % band")
     return figure
 
 

@@ -235,7 +235,7 @@ STUDY = Study(
             "most noise": _SIZES | {"reward": "bernoulli", "preference_variance": 0.25},
         },
         "rounds": 1000,
-        "trials": 10_000,
+        "trials": 4000,
         "failure": 0.05,
     },
     quick={"rounds": 300, "trials": 500},

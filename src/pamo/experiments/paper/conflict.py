@@ -10,7 +10,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.environments import Fixed
-from pamo.experiments.figures import INK, label, legend_above, panels
+from pamo.experiments.figures import INK, label, legend_above, note, panels
 from pamo.experiments.grid import exponent, mean_final, prepare_grid, run_grid, slopes
 from pamo.experiments.paper.regret import PREFERENCE_FREE, cells_of, interval_text
 from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict, judge_share
@@ -134,7 +134,8 @@ def _draw(tables: Tables) -> Any:
     axes.set_yticks([0.0, 0.05, 0.1, 1.0, 10.0], ["0", "0.05", "0.1", "1", "10"])
     axes.set_xticks(range(len(names)), [name.replace(", instance ", "\n#") for name in names], fontsize=7.5)
     trials = len(set(tables["finals"]["trial"].tolist()))
-    label(axes, f"each instance, mean of {trials} trials; line: the least that it allows", "", "regret a round / least")
+    label(axes, "each instance; line: the least that it allows", "", "regret a round / least, linear below 0.1")
+    note(figure, f"N=2; mean of {trials} trials each")
     styles = [(STYLES[policy][0], "None") for policy in POLICIES]
     legend_above(figure, list(map(printed, POLICIES)), styles, markers=[MARKERS[policy] for policy in POLICIES])
     return figure

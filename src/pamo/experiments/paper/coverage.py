@@ -25,8 +25,9 @@ from pamo.simulation.cpu import Observer, observe
 from pamo.simulation.learning import TrialPlan
 from pamo.simulation.loop import Moment, Watched
 
-_RADII, _MARKS, _HYPERPARAMETERS, _NUMBERS = range(4)
-"""Places in the observer's numbers: how many radii, marks and hyperparameters there are; then they themselves."""
+_RADII, _HYPERPARAMETERS, _NUMBERS = range(3)
+"""Places in the observer's numbers: how many radii and hyperparameters there are. Then come the hyperparameters, for
+each round its place among the marks or -1, and each radius in each round."""
 
 
 class Seen(NamedTuple):
@@ -79,15 +80,13 @@ def _observing(kernel: Any) -> Any:
 
     def look(moment: Moment, watched: Watched, plan: TrialPlan, dims: Any) -> None:
         numbers, notes, t = watched.numbers, watched.notes[moment.trial], moment.t
-        radii, marks, hyperparameters = int(numbers[_RADII]), int(numbers[_MARKS]), int(numbers[_HYPERPARAMETERS])
-        own = numbers[_NUMBERS : _NUMBERS + hyperparameters]
-        marked = numbers[_NUMBERS + hyperparameters : _NUMBERS + hyperparameters + marks]
-        first_radius = _NUMBERS + hyperparameters + marks
+        radii, marks_at = int(numbers[_RADII]), _NUMBERS + int(numbers[_HYPERPARAMETERS])
+        own, first_radius = numbers[_NUMBERS:marks_at], marks_at + plan.rounds
         objectives, size, width = count_of(dims), plan.offer_size, moment.arms.shape[2]
         scores, factor = watched.room[:width], watched.room[width : width + triangle(objectives) + objectives]
         rest = watched.room[width + len(factor) :]
         scratch = rest.reshape((objectives + 1, len(rest) // (objectives + 1)))
-        run = Run(own, np.zeros(4, dtype=np.uint64), scratch)
+        run = Run(own, scratch[0, :4].view(np.uint64), scratch)  # those who are watched draw nothing
         distance, margin = 0.0, np.inf
         for n in range(plan.users):
             user = row_of(moment.users.read, moment.first + n)
@@ -108,10 +107,10 @@ def _observing(kernel: Any) -> Any:
                 notes[each] = max(notes[each], distance / radius)
         if margin < 0.0:
             notes[2 * radii] = t
-        for place in range(marks):
-            if marked[place] == t:
-                notes[2 * radii + 1 + 2 * place] = distance
-                notes[2 * radii + 2 + 2 * place] = margin
+        place = int(numbers[marks_at + t - 1])
+        if place >= 0:
+            notes[2 * radii + 1 + 2 * place] = distance
+            notes[2 * radii + 2 + 2 * place] = margin
 
     return around(look, kernel)
 
@@ -146,7 +145,9 @@ def watch(
     shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
     hyperparameters = policy.hyperparameters(shape)
     width, height = padded(environment.offer_size), environment.objectives + 1
-    numbers = [[len(table), len(noted), len(hyperparameters)], hyperparameters, noted, table.ravel()]
+    places = np.full(rounds, -1)
+    places[noted - 1] = np.arange(len(noted))
+    numbers = [[len(table), len(hyperparameters)], hyperparameters, places, table.ravel()]
     observer = Observer(
         kernel=_observing(type(policy).kernel),
         numbers=np.concatenate([np.asarray(part, dtype=np.float64) for part in numbers]),

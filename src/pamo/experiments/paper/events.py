@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.experiments.figures import INK, label, legend_above, log_rounds, panels
+from pamo.experiments.figures import INK, label, legend_above, log_rounds, note, panels
 from pamo.experiments.paper.theorems import wilson
 from pamo.experiments.study import Claim, Drawing, Finding, Study, judge_stated, worst_of
 from pamo.experiments.tables import Table, Tables
@@ -126,8 +126,9 @@ def _draw(tables: Tables) -> Any:
         each.axhline(1.0, color=INK, linewidth=1.0)
         log_rounds(each, max(tables["pulls"]["pulls"]))
         each.set_ylim(0.0, 1.6)
-        label(each, f"{event}, 99 % of {count:,} trials", "pulls of the arm", "farthest arm and entry / width")
+        label(each, event, "pulls of the arm", "farthest arm and entry / width")
     legend_above(figure, [f"{settings}, {law}" for law, settings in _STYLES], list(_STYLES.values()), columns=2)
+    note(figure, f"K={_SIZES['arms']}, D={_SIZES['objectives']}; the 99 % quantile of {count:,} trials")
     return figure
 
 
@@ -151,6 +152,8 @@ _RULE = (
 )
 _REFUTED = "More trials in which some arm ever leaves its interval than the proof allows, beyond chance."
 
+_SIZES = {"arms": 10, "objectives": 3, "users": 2}
+
 STUDY = Study(
     name="events",
     title="The events that Theorem 1 stands on",
@@ -160,7 +163,7 @@ STUDY = Study(
     "were pulled as soon as can be. What holds there holds for any policy. Rewards are coins, the noisiest in [0, 1], "
     "or betas of a variance of 0.01 at most.",
     source="Appendix, proposition “uniform confidence bound”",
-    settings={"arms": 10, "objectives": 3, "users": 2, "rounds": 500, "trials": 400, "failure": 0.05},
+    settings=_SIZES | {"rounds": 500, "trials": 400, "failure": 0.05},
     quick={"rounds": 100, "trials": 100},
     weight=4.0,
     measure=_measure,

@@ -114,9 +114,9 @@ def _draw(tables: Tables) -> Any:
     for each, name in zip(axes, names, strict=True):
         for told, style in _STYLES.items():
             draw_rows(each, tables["curves"].where(cell=name, policy=told), "round", style)
-        label(each, name, "round t", "regret against c_t, all users")
+        label(each, name, "round t", "regret against cₜ, all users")
     legend_above(figure, [f"told {told}" for told in _STYLES], list(_STYLES.values()))
-    note(figure, f"PRUCB-KP; mean of {len(set(tables['finals']['trial'].tolist()))} trials, 95 % band")
+    note(figure, f"PRUCB-KP, the same {len(set(tables['finals']['trial'].tolist()))} trials for both; mean, 95 % band")
     return figure
 
 

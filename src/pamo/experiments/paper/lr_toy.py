@@ -9,7 +9,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.estimators import preferences
-from pamo.experiments.figures import label, panels, write_at
+from pamo.experiments.figures import label, note, panels, write_at
 from pamo.experiments.paper.estimation import PLAIN, TOY, errors, sample
 from pamo.experiments.study import Claim, Drawing, Finding, Study, Verdict
 from pamo.experiments.tables import Table, Tables
@@ -81,6 +81,7 @@ def _draw(tables: Tables) -> Any:
             arrowprops={"arrowstyle": "-", "color": _COLOURS[arm], "linewidth": 0.8},
         )
     label(last, "How far off, over all repetitions", "error ‖ĉ − c̄‖₂", "density")
+    note(figure, f"K=2, D=2; {len(rows.where(arm=arm)):,} repetitions")
     return figure
 
 

@@ -76,10 +76,15 @@ def twin_of_finals(tables: Tables, cells: Sequence[str], policies: Sequence[str]
 def describe_finals(tables: Tables, cells: Sequence[str], policies: Sequence[str], trials: int | None = None) -> str:
     """Say in words how the curves end, lowest first, setting by setting; trials: of how many, by default all."""
     parts = []
+    count = len(final(tables, cells[0], policies[0])[:trials])
     for name in cells:
         ends = sorted((float(curve(tables, name, policy, trials)["mean"][-1]), policy) for policy in policies)
         parts.append(f"{name}: " + ", ".join(f"{policy} {mean:,.0f}" for mean, policy in ends))
-    return "Mean cumulative regret against rounds. Final values, lowest first. " + "; ".join(parts) + "."
+    return (
+        f"Mean cumulative regret of {count} trials against rounds. Final values, lowest first. "
+        + "; ".join(parts)
+        + "."
+    )
 
 
 def count_beaten(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from pamo.experiments.figures import draw_rows, label, note, panels
+from pamo.experiments.figures import draw_rows, label, note, panels, titled
 from pamo.experiments.grid import mean_final, paired, prepare_grid, run_grid
 from pamo.experiments.paper.regret import (
     PREFERENCE_FREE,
@@ -56,10 +56,10 @@ def _draw_excess(tables: Tables) -> Any:
     names = cells_of(tables)
     figure, axes = panels(len(names), columns=3, legend=0.1)
     for each, name in zip(axes, names, strict=True):
-        draw_rows(each, tables["paired"].where(cell=name), "round", STYLES[OURS], linewidth=1.5)
+        draw_rows(each, tables["paired"].where(cell=name), "round", (STYLES[OURS][0], "-"), linewidth=1.5)
         each.axhline(0.0, color="#888888", linewidth=0.9)
         each.set_xlim(left=0)
-        label(each, name, "round t", "PRUCB-UP's regret less GT's")
+        label(each, titled(name), "round t", "PRUCB-UP's regret less GT's")
     note(figure, f"mean of {len(set(tables['finals']['trial'].tolist()))} trials, both on the same ones, 95 % band")
     return figure
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from pamo.estimators import Estimate, Kind, preferences
-from pamo.experiments.figures import label, legend_above, panels
+from pamo.experiments.figures import label, legend_above, note, panels
 from pamo.experiments.paper.estimation import PLAIN, TOY, errors, sample
 from pamo.experiments.study import Claim, Drawing, Finding, Study, judge_share
 from pamo.experiments.tables import Table, Tables
 from pamo.progress import Progress
 from pamo.simulation import summarize
-from pamo.simulation.plot import AMBER, BLUE, DASHED, SKY, VERMILION, draw_line
+from pamo.simulation.plot import AMBER, BLUE, DASHED, DOTTED, MIXED, SKY, VERMILION, draw_line
 
 _PAPER = Estimate(kind=Kind.RIDGE, weighted=True, omega=float(len(TOY["preference"])), ridge=1.0)
 ESTIMATORS: Mapping[str, Estimate] = {
@@ -26,7 +26,8 @@ ESTIMATORS: Mapping[str, Estimate] = {
 }
 """The paper's estimator (ω = D, λ = 1) and plain linear regression; the other two tell weights from ridge."""
 
-_STYLES = dict(zip(ESTIMATORS, ((BLUE, "-"), (SKY, DASHED), (VERMILION, "-"), (AMBER, DASHED)), strict=True))
+_STYLES = dict(zip(ESTIMATORS, ((BLUE, "-"), (SKY, DASHED), (VERMILION, DOTTED), (AMBER, MIXED)), strict=True))
+_MARKS = dict(zip(ESTIMATORS, "os^D", strict=True))
 
 
 def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tables:
@@ -41,7 +42,7 @@ def _measure(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tabl
             median, high90 = np.quantile(values, [0.5, 0.9]).tolist()
             rows.append(
                 {"samples": count, "estimator": name, "mean": mean, "low": low, "high": high}
-                | {"median": median, "high90": high90}
+                | {"median": median, "high90": high90, "repetitions": len(values)}
                 | {f"above {other}": summarize(values - found[other]).high for other in ("LR", "LR, λ=1")}
                 | {"better": float((values < found["LR"]).mean())}
             )
@@ -67,10 +68,10 @@ def _draw(tables: Tables) -> Any:
     rows = tables["errors"]
     for name, style in _STYLES.items():
         some = rows.where(estimator=name)
-        draw_line(left, some["samples"], some["mean"], style, marker="o", markersize=4)
+        draw_line(left, some["samples"], some["mean"], style, marker=_MARKS[name], markersize=4)
         left.fill_between(some["samples"], some["low"], some["high"], color=style[0], alpha=0.2, linewidth=0)
         if name != "LR":
-            draw_line(right, some["samples"], 100 * some["better"], style, marker="o", markersize=4)
+            draw_line(right, some["samples"], 100 * some["better"], style, marker=_MARKS[name], markersize=4)
     for each in (left, right):
         each.set_xscale("log")
         ticks = rows.distinct("samples")
@@ -88,7 +89,8 @@ def _draw(tables: Tables) -> Any:
         "How often better than plain linear regression (50 % is even)",
         y="repetitions in which closer than LR, %",
     )
-    legend_above(figure, list(_STYLES), list(_STYLES.values()))
+    legend_above(figure, list(_STYLES), list(_STYLES.values()), markers=list(_MARKS.values()))
+    note(figure, f"K=2, D=2; mean of {rows['repetitions'][0]:,} repetitions, 95 % band")
     return figure
 
 

@@ -22,6 +22,7 @@ function leaderboard(card, objectives, overall, signal) {
   let search = "";
   const field = el("input", { type: "search", id: "search", placeholder: "A part of a name or an id", maxlength: 256, autocomplete: "off" });
   const orders = [
+    ["typical", "for the average taste"],
     ["mean:", overall.name],
     ...objectives.map((one) => [`mean:${one.name}`, one.name]),
     ["pulls", "pulls"],
@@ -64,12 +65,13 @@ function leaderboard(card, objectives, overall, signal) {
   const edit = editing(() => table.refresh());
   const table = new Table(card, {
     caption: "Arms by objective, with 95 % intervals",
-    sort: "mean:",
+    sort: "typical",
     none: "No arm to show.",
     fail: trouble,
     columns: [
       { label: "Arm", sort: "name", cell: (row) => armName(row.arm, row.name) },
-      { label: overall.name, sort: "mean:", number: true, wide: true, cell: estimate(overall, (row) => row.overall) },
+      { label: "For the average taste", sort: "typical", number: true, wide: true, cell: estimate(overall, (row) => row.typical) },
+      { label: `${overall.name}, of who got it`, sort: "mean:", number: true, wide: true, cell: estimate(overall, (row) => row.overall) },
       ...objectives.map((one) => ({
         label: one.name,
         sort: `mean:${one.name}`,
@@ -91,7 +93,7 @@ function leaderboard(card, objectives, overall, signal) {
   });
   card.append(
     hint,
-    el("p", { class: "soft small" }, "Each bar runs from the worst (left) to the best (right) of its scale; the mark is the mean, the band holds it with 95 %."),
+    el("p", { class: "soft small" }, "Each bar runs from the worst (left) to the best (right) of its scale; the mark is the mean, the band holds it with 95 %. Each arm is given to those whom it suits, so that overall scores are of other people each time; for the average taste, arms can be compared."),
     edit.form,
   );
   by.addEventListener("change", () => {

@@ -1,10 +1,16 @@
 // Finding a user, by the beginning of their id.
 
 import { get, start, trouble } from "./api.js";
-import { el, fill, userLink } from "./dom.js";
+import { base, el, fill, name, userLink } from "./dom.js";
 import { number } from "./format.js";
 
 const LIMIT = 50;
+
+/** The two objectives that weigh most, as far as any does. */
+function cares(weights) {
+  const most = Object.entries(weights ?? {}).filter(([, weight]) => weight > 0).sort((a, b) => b[1] - a[1]).slice(0, 2);
+  return most.length ? most.flatMap(([objective], place) => (place ? [", then ", name(objective)] : [name(objective)])) : ["–"];
+}
 
 start(async (place, signal) => {
   const field = el("input", { type: "search", id: "find", placeholder: "How the id begins", maxlength: 256, autocomplete: "off" });
@@ -29,7 +35,7 @@ start(async (place, signal) => {
         el(
           "table",
           {},
-          el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "User"), el("th", { scope: "col", class: "number" }, "Feedbacks"))),
+          el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "User"), el("th", { scope: "col", class: "number" }, "Feedbacks"), el("th", { scope: "col" }, "Cares most about"))),
           rows,
         ),
       ),
@@ -45,7 +51,7 @@ start(async (place, signal) => {
     fill(
       rows,
       ...found.users.map((one) =>
-        el("tr", {}, el("th", { scope: "row" }, userLink(one.user)), el("td", { class: "number" }, number(one.rounds))),
+        el("tr", {}, el("th", { scope: "row" }, userLink(one.user)), el("td", { class: "number" }, number(one.rounds)), el("td", {}, ...cares(one.weights))),
       ),
     );
     if (!found.users.length) said.textContent = field.value ? "Nobody whose id begins so has given feedback." : "Nobody has given feedback yet.";
@@ -59,7 +65,7 @@ start(async (place, signal) => {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const id = field.value;
-    if (id && id !== "." && id !== "..") location.assign(`/users/${encodeURIComponent(id)}`);
+    if (id && id !== "." && id !== "..") location.assign(`${base}/users/${encodeURIComponent(id)}`);
     else field.focus();
   });
   await find();
