@@ -129,17 +129,64 @@ def test_the_loop_plays_what_a_policy_in_plain_python_plays_step_by_step(name: s
         np.testing.assert_allclose(getattr(ours, field), getattr(plain, field), rtol=1e-9, err_msg=field)
 
 
+class Parted(Twin):
+    """A twin at each of several workers: those of the others hear of what it was told at the next merge."""
+
+    def __init__(self, *, spread: bool, users: int, workers: int, every: int) -> None:
+        super().__init__(spread=spread)
+        self.users, self.workers, self.every, self.rounds = users, workers, every, 0
+        self.by_worker: list[dict[int, list[tuple[Floats, float]]]] = [{} for _ in range(workers)]
+        self.waiting: list[tuple[int, int, tuple[Floats, float]]] = []
+
+    def choose(self, user: int, offer: Ints) -> int:
+        self.told = self.by_worker[user % self.workers]
+        return super().choose(user, offer)
+
+    def learn(self, user: int, arm: int, reward: Floats, overall: float, stated: Floats) -> None:
+        for worker, told in enumerate(self.by_worker):
+            if worker == user % self.workers:
+                told.setdefault(arm, []).append((reward, overall))
+            else:
+                self.waiting.append((worker, arm, (reward, overall)))
+        self.rounds += user == self.users - 1
+        if user == self.users - 1 and self.rounds % self.every == 0:
+            for worker, arm_of, one in self.waiting:
+                self.by_worker[worker].setdefault(arm_of, []).append(one)
+            self.waiting.clear()
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_workers_know_their_own_users_feedback_at_once_and_the_others_by_the_next_merge(spread: bool) -> None:
+    settings, run = SMALL | {"reward_variance": 0.03}, {"rounds": 40, "trials": 4, "seed": 5, "checkpoints": [7, 40]}
+    for more in ({"protocol": "random"}, {"protocol": "subset", "arms": 9}):
+        twin = Parted(spread=spread, users=3, workers=2, every=6)
+        probe = SpreadProbe() if spread else Probe()
+        environment = environments.Gaussian(**settings, **more, workers=2, merge_every=6)
+        ours = simulate([probe], environment, **run)["probe"]  # type: ignore[arg-type]
+        together = environments.Gaussian(**settings, **more)
+        plain = simulate([twin], together, **run)["twin"]  # type: ignore[arg-type]
+        for field in ("pulls", "regret_by_user", "overall"):
+            np.testing.assert_allclose(getattr(ours, field), getattr(plain, field), rtol=1e-9, err_msg=field)
+        assert (ours.pulls != simulate([probe], together, **run)["probe"].pulls).any()  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="step by step"):
+        environment.start(seed=1)
+    with pytest.raises(InputError, match="from all users"):
+        simulate(["ucb-per-user"], environment)
+
+
 @pytest.mark.parametrize("policy", ["recommended", "prucb-up"])
 def test_a_live_world_in_which_nothing_happens_is_the_plain_one_bit_for_bit(policy: str) -> None:
     settings = SMALL | {"newcomers": 1, "arrival": 7}
     run: dict[str, Any] = {"rounds": 60, "trials": 7, "seed": 2, "checkpoints": [9, 60]}
     idle: dict[str, Any] = {"changes_every": 1000, "changing_users": 1.0}
-    still, live = (
+    merged: dict[str, Any] = {"workers": 2, "merge_every": 1}
+    still, *others = (
         next(iter(simulate([policy], environments.Gaussian(**each), **run).values()))
-        for each in (settings, settings | idle)
+        for each in (settings, settings | idle, settings | merged)
     )
-    for field in ("regret_by_user", "pareto_regret", "overall", "optimal_share", "preference_error", "pulls"):
-        np.testing.assert_array_equal(getattr(live, field), getattr(still, field), err_msg=field)
+    for live in others:
+        for field in ("regret_by_user", "pareto_regret", "overall", "optimal_share", "preference_error", "pulls"):
+            np.testing.assert_array_equal(getattr(live, field), getattr(still, field), err_msg=field)
 
 
 def test_every_subset_of_the_arms_is_offered_as_often() -> None:

@@ -4,6 +4,11 @@ import json
 import subprocess
 import sys
 
+import numba
+import pytest
+
+from pamo.service import server
+
 # In a process of its own: what other tests have compiled would hide what is missing here.
 PROGRAM = """
 import json, sys
@@ -47,3 +52,20 @@ def test_nothing_is_compiled_for_a_user_who_waits() -> None:
         )
         assert done.returncode == 0, done.stderr
         assert bool(json.loads(done.stdout)) == late, done.stdout
+
+
+def test_who_waits_for_the_compiler_is_told_once_and_nobody_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server._Told, "told", False)
+    twice = numba.njit(lambda x: 2.0 * x)
+    with server.telling_of_compilation():
+        assert capsys.readouterr().err == ""
+        assert (twice(1.0), twice(2)) == (2.0, 4.0)
+        told = capsys.readouterr().err
+        assert (told.count("\n"), "compiles" in told) == (1, True)
+    monkeypatch.setattr(server._Told, "told", False)
+    with server.telling_of_compilation():
+        assert twice(3.0) == 6.0
+    numba.njit(lambda x: 3.0 * x)(1.0)
+    assert capsys.readouterr().err == ""

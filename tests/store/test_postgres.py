@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from benchmarks.servers import Caller, Server, serving
 from pamo.errors import DamagedError, StoreError
 from pamo.store import (
     ArmAdded,
@@ -26,7 +27,9 @@ from pamo.store import (
     ExperimentEnded,
     ExperimentStarted,
     FeedbackGiven,
+    Objective,
     Outcome,
+    Setup,
     UserErased,
     postgres,
 )
@@ -142,14 +145,14 @@ def test_an_erasure_waits_for_a_feedback_on_its_way(
     url = postgres_url()
     with PostgresStore(url, SETUP) as one, PostgresStore(url, SETUP) as two:
         one.append_many([ArmAdded("A", "A", at=0.0), ArmAdded("B", "B", at=0.0), decision(1, user="ann-of-cleves")])
-        insert, read, write = one._insert, threading.Event(), threading.Event()
+        insert, read, write = one._inserting, threading.Event(), threading.Event()
 
-        def insert_later(connection: Any, events: Any) -> Any:
+        def insert_later(*given: Any) -> Any:
             read.set()
             write.wait()
-            return insert(connection, events)
+            return insert(*given)
 
-        monkeypatch.setattr(one, "_insert", insert_later)
+        monkeypatch.setattr(one, "_inserting", insert_later)
         given = one.submit(feedback(1))
         read.wait()
         erased = two.submit(UserErased("ann-of-cleves", at=1.0))
@@ -164,34 +167,31 @@ def test_an_erasure_waits_for_a_feedback_on_its_way(
         assert list(two.user_ids()) == []
 
 
-def test_rows_are_locked_in_one_order(postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_locked_in_one_order(postgres_url: Callable[[], str]) -> None:
     """Whatever order the events come in: otherwise two workers might wait for each other for ever."""
-    with PostgresStore(postgres_url(), SETUP) as store:
+    url = postgres_url()
+    with PostgresStore(url, SETUP) as store, psycopg.connect(url, autocommit=True) as watching:
         names = ["B", "C", "A"]
         store.append_many([ArmAdded(arm, arm, at=0.0) for arm in names])
-        whole, locked = store._link.transaction, []
-
-        class Watched:
-            def __init__(self, connection: Any) -> None:
-                self.connection = connection
-
-            def execute(self, statement: str, bindings: Any = (), **options: Any) -> Any:
-                for table, place in (("pamo_events", 1), (USER_SUMS, 0), (ARM_SUMS, 1)):
-                    if f"INSERT INTO {table}" in statement:
-                        locked.append((table, list(bindings[place])))
-                return self.connection.execute(statement, bindings, **options)
-
-        @contextlib.contextmanager
-        def watching(*, alone: bool = False) -> Iterator[Any]:
-            with whole(alone=alone) as connection:
-                yield Watched(connection)
-
-        monkeypatch.setattr(store._link, "transaction", watching)
+        watching.execute("CREATE TABLE seen (n integer GENERATED ALWAYS AS IDENTITY, at text, what text)")
+        watching.execute(
+            "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "INSERT INTO seen (at, what) VALUES (TG_TABLE_NAME, to_jsonb(NEW) ->> TG_ARGV[0]); RETURN NEW; END $$"
+        )
+        for table, column in (
+            ("pamo_events", "decision"),
+            (USER_SUMS, "user_id"),
+            (ARM_SUMS, "arm"),
+            ("pamo_counts", "shard"),
+        ):
+            each = f"BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION see('{column}')"
+            watching.execute(f"CREATE TRIGGER see {each}".encode())
         store.append_many([decision(n, user=f"u{n}", arms=(names[n - 1],)) for n in (3, 1, 2)])
         receipts = store.append_many([feedback(n) for n in (2, 3, 1)])
-        in_order = [("pamo_events", ["d1", "d2", "d3"])]
-        sums = [(USER_SUMS, ["u1", "u2", "u3"]), (ARM_SUMS, ["A", "B", "C"])]
-        assert locked == in_order + in_order + sums
+        events, counts = [("pamo_events", f"d{n}") for n in (1, 2, 3)], ("pamo_counts", str(store._shard))
+        sums = [*((USER_SUMS, f"u{n}") for n in (1, 2, 3)), *((ARM_SUMS, arm) for arm in "ABC")]
+        locked = watching.execute("SELECT at, what FROM seen ORDER BY n").fetchall()
+        assert locked == [*events, counts, *events, *sums, counts]
         kept = {event.decision: number for number, event in store.events() if isinstance(event, FeedbackGiven)}
         assert [receipt.sequence for receipt in receipts] == [kept["d2"], kept["d3"], kept["d1"]]
 
@@ -312,6 +312,26 @@ def test_a_worker_learns_of_an_arm_that_another_has_just_added(postgres_url: Cal
         assert two.arms().ids == ("Z",)
 
 
+def test_workers_agree_on_arms_within_a_request(postgres_url: Callable[[], str]) -> None:
+    """Added, renamed, retired or revived by one process, an arm is at once so in the other."""
+    command = serving(postgres_url())
+    with Server(command) as first, Server(command) as second:
+        one, other = Caller(first), Caller(second)
+        other.ask("POST", "/v1/decisions", {"user": "ann"})
+        for n in range(10):
+            arm = f"new-{n}"
+            one.ask("PUT", f"/v1/arms/{arm}", {})
+            assert other.ask("POST", "/v1/decisions", {"user": "ann", "arms": [arm]})["arm"] == arm
+            one.ask("PUT", f"/v1/arms/{arm}", {"name": "renamed"})
+            assert other.ask("GET", f"/v1/arms/{arm}")["name"] == "renamed"
+            one.ask("DELETE", f"/v1/arms/{arm}")
+            with pytest.raises(RuntimeError, match="is retired"):
+                other.ask("POST", "/v1/decisions", {"user": "ann", "arms": [arm]})
+            one, other = other, one
+        one.close()
+        other.close()
+
+
 def test_a_worker_counts_what_belongs_to_an_experiment_that_another_has_just_started(
     postgres_url: Callable[[], str],
 ) -> None:
@@ -422,6 +442,17 @@ def test_many_arms_are_added_and_looked_up_among_workers(postgres_url: Callable[
             assert verify(store).ok
 
 
+def test_rows_that_do_not_fit_into_a_page_are_added_up_as_well(postgres_url: Callable[[], str]) -> None:
+    setup = Setup(tuple(Objective(f"o{n}") for n in range(20)))
+    with PostgresStore(postgres_url(), setup) as store:
+        store.append(ArmAdded("A", "A", at=0.0))
+        for n in range(3):
+            rewards = {one.name: (n + place) / 30.0 for place, one in enumerate(setup.objectives)}
+            store.append_many([decision(n, arms=("A",)), FeedbackGiven(f"d{n}", rewards, 0.0, 0.5, preference=rewards)])
+        assert store.users(["ann"]).rounds.tolist() == [3.0]
+        assert verify(store).differences == ()
+
+
 def test_a_changed_missing_or_added_row_is_found(postgres_url: Callable[[], str], tmp_path: Path) -> None:
     """By `verify`, exports, rebuilding and whoever meets it; an erasure is no change, and what is adopted stays."""
     url = postgres_url()
@@ -481,11 +512,17 @@ def test_a_store_from_before_there_were_checksums_goes_on(postgres_url: Callable
     with psycopg.connect(url) as connection:
         connection.execute("ALTER TABLE pamo_events DROP COLUMN checksum")
         connection.execute("DROP TABLE pamo_seals")
-        connection.execute("DROP INDEX pamo_events_tastes, pamo_events_changes")
+        connection.execute("DROP INDEX pamo_events_tastes, pamo_events_changes, pamo_events_made, pamo_events_arms")
+        connection.execute("CREATE INDEX pamo_events_user ON pamo_events (user_id) WHERE user_id IS NOT NULL")
     with open_reader(url) as reader:
         assert (verify(reader).ok, verify(reader).unsealed) == (True, 4)
     with PostgresStore(url) as store:
         store.append_many([decision(2, user="bob", arms=("A",)), feedback(2)])
+    with psycopg.connect(url) as connection:
+        indexes = connection.execute("SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()").fetchall()
+        assert {"pamo_events_made", "pamo_events_arms", "pamo_events_user"}.intersection(
+            name for (name,) in indexes
+        ) == {"pamo_events_made", "pamo_events_arms"}
     with open_reader(url) as reader:
         assert (verify(reader).ok, verify(reader).unsealed) == (True, 4)
         with PostgresStore(url) as store:  # which does not wait for who reads, once it has been brought up to date

@@ -111,6 +111,8 @@ class Environment:
     (changes="jump"), or evenly until the next change ("drift"). Regret is against the truth of its round. missing: the
     chance of each score not to be told; untold: how many objectives, the last ones, never are. delay: the rounds after
     which feedback comes. features: of each arm, that explain the share `explained` of the variance of its first means.
+    workers: among whom the users are dealt out; a worker knows of the arms what its own users gave, at once, and what
+    the others' gave by the last merge, one after every `merge_every` rounds.
     utility: what a reward is worth to a user, by which regret is measured, against the best arm on offer; where it is
     not linear, the overall score is the utility of the reward with the noise that it would have had.
     """
@@ -138,6 +140,8 @@ class Environment:
     untold: int = setting(0, "objectives, the last ones, that are never told", least=0)
     delay: int = setting(0, "rounds until feedback comes", "T", least=0)
     features: int = setting(0, "features of each arm; for protocols all and subset", least=0)
+    workers: int = setting(1, "workers that serve a part of the users each", least=1)
+    merge_every: int = setting(1, "rounds from one merge of what workers know of the arms to the next", "T", least=1)
     explained: float = setting(0.8, "share of the means' variance that they explain", "P", least=0, most=1)
     utility: Literal["linear", "chebyshev", "gini"] = setting(
         "linear", "what a reward is worth: the weighted sum, the worst objective, or the worst most", "KIND"
@@ -163,6 +167,10 @@ class Environment:
             raise InputError("expected changes_every together with changing_users or changing_arms, or none of them")
         if self.untold > self.objectives:
             raise InputError(f"expected at most the {self.objectives} objectives untold, got {self.untold}")
+        if self.workers > 1 and (self.missing or self.untold or self.delay):
+            raise InputError(
+                "expected feedback at once and in full for several workers: leave out missing, untold and delay"
+            )
         if self.features and self._in_blocks:
             raise InputError(f"expected protocol='all' or 'subset' for arms with features, got {self.protocol!r}")
         if self._in_blocks:
@@ -225,12 +233,16 @@ class Environment:
             delay=self.delay,
             features=self.features,
             explained=float(self.explained),
+            workers=self.workers,
+            merge_every=self.merge_every,
         )
-        plain = (found.offered, found.every, found.missing, found.untold, found.delay, found.features)
+        plain = (found.offered, found.every, found.missing, found.untold, found.delay, found.features, self.workers > 1)
         return found if any(plain) else None
 
     def start(self, seed: int, trial: int = 0) -> Episode:
         """Begin a trial, to be played step by step: trial `trial` of `simulate` with this seed."""
+        if self.workers > 1:
+            raise InputError(f"expected one worker for a trial that is played step by step, got {self.workers}")
         return Episode(self, seed, trial)
 
     def numbers(self) -> Floats:
@@ -244,6 +256,8 @@ class Environment:
         values["arms"] = self.arm_count
         if not self.newcomers:
             del values["newcomers"], values["arrival"]
+        if self.workers == 1:
+            del values["workers"], values["merge_every"]
         for name in ("changes_every", "missing", "untold", "delay", "features"):
             if not values[name]:
                 for belonging in (name, *_BELONGING.get(name, ())):

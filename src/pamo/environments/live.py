@@ -32,10 +32,20 @@ class Live(NamedTuple):
     delay: int
     features: int
     explained: float
+    workers: int
+    """Who serve a part of the users each."""
+    merge_every: int
+    """Rounds from one merge of what they know of the arms to the next."""
 
 
 LIVE_TYPE = types.NamedTuple(
-    (types.int64,) * 2 + (types.boolean,) + (types.float64,) * 3 + (types.int64,) * 3 + (types.float64,), Live
+    (types.int64,) * 2
+    + (types.boolean,)
+    + (types.float64,) * 3
+    + (types.int64,) * 3
+    + (types.float64,)
+    + (types.int64,) * 2,
+    Live,
 )
 
 

@@ -10,10 +10,13 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
+from numba.core.event import Listener, install_listener
 
 from pamo.engine import Engine, Lookout
 from pamo.errors import InputError, PamoError
@@ -97,20 +100,19 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
     listening = _listen(settings)
     engines: dict[str, Engine] = {}
     try:
-        for name, own in {"": settings, **settings.projects}.items():
-            engines[name] = _opened(name, own)
+        with telling_of_compilation():
+            for name, own in {"": settings, **settings.projects}.items():
+                engines[name] = _opened(name, own)
     except BaseException:
         listening.close()
         _close(engines)
         raise
     engine = engines[""]
     try:
-        print(
-            "pamo gets ready; the first time on a machine it compiles for about a minute", file=sys.stderr, flush=True
-        )
-        for one in engines.values():
-            warm(one)
-        edition.prepare(engine)
+        with telling_of_compilation():
+            for one in engines.values():
+                warm(one)
+            edition.prepare(engine)
         app = create_app(engine, settings, edition, {name: one for name, one in engines.items() if name})
         config = uvicorn.Config(
             app,
@@ -208,6 +210,30 @@ class _Server(uvicorn.Server):
             host, port = sockets[0].getsockname()[:2]
             scheme = "https" if self.config.is_ssl else "http"
             self._announce(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+
+
+class _Told(Listener):
+    """Says that something is compiled, and not read from the cache; once in a process."""
+
+    told = False
+
+    def on_start(self, event: Any) -> None:
+        if not _Told.told:
+            _Told.told = True
+            print(
+                "pamo compiles what it needs, as it does the first time on a machine: about a minute",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+def telling_of_compilation() -> AbstractContextManager[None]:
+    """Have whoever waits told why, if there is anything to compile."""
+    found: AbstractContextManager[None] = install_listener("numba:compile", _Told())
+    return found
 
 
 def warm(engine: Engine) -> None:

@@ -221,6 +221,10 @@ class _Ready:
         stated: bool = False,
     ) -> None:
         self.policy, self.environment = policy, environment
+        if environment.workers > 1 and (policy.per_user or type(policy).remember is not None):
+            raise InputError(
+                f"expected a policy that learns of arms from all users, by sums, for several workers, got {policy.id}"
+            )
         self.plan = plan_for(policy, environment, rounds)
         self.plan = self.plan._replace(wants_stated=self.plan.wants_stated or stated)
         shape = Shape(environment.users, environment.arm_count, environment.objectives, rounds)
@@ -301,7 +305,7 @@ class _Ready:
             together = abreast(plan, last - first)
             sizes: dict[str, Any] = {"trials": together, "lanes": LANES}
             shapes = shapes_of_desk(plan, self._spread, environment.objectives, keeps=self._keeps, live=live, **sizes)
-            world = None if live is None else world_for(live, plan, environment.objectives, **sizes)
+            world = None if live is None else world_for(live, plan, environment.objectives, shapes.arms[1:], **sizes)
             loop(
                 *kernels,
                 np.uint64(seed),

@@ -63,7 +63,9 @@ from pamo.simulation.worlds import (
     fit_to_features,
     hear,
     learn_arms,
+    merge,
     offer_subsets,
+    show_known,
     tell_preferences,
     wait_for,
 )
@@ -319,9 +321,11 @@ def run_trials(
         desk.every[i] = i
     # What those who choose are told: the arms in their blocks, or a tile of each user's own where offers are subsets.
     asked, shown, numbered, listed, scores, scratch = plan, arms, tiles, desk.every, desk.scores, desk.scratch
-    pulled, late = chosen, 0
+    pulled, late, told_of, merges = chosen, 0, common, 1
     if world is not None:
         pulled, late = world.heard, world.live.delay
+        if world.live.workers > 1:
+            shown, numbered, told_of, merges = world.known, world.numbers, world.shared, world.live.merge_every
         if world.live.offered > 0:
             asked, shown, numbered, listed = world.asked, world.tiles, world.numbers, world.offers
             scores, scratch = world.scores, world.scratch
@@ -354,6 +358,8 @@ def run_trials(
         regret.fill(0.0)
         totals.fill(0.0)
         place, due, due_new = 0, 1, 1
+        if world is not None:
+            merge(world, arms, sums, common, plan)
 
         for t in range(1, plan.rounds + 1):
             present = each if t >= plan.arrival else each - plan.newcomers
@@ -377,9 +383,11 @@ def run_trials(
                 for n in range(trial * each, (trial + 1) * each):
                     block = 0 if plan.protocol >= ALL else assigned[trial, n - trial * each]
                     tiles[n] = (n if plan.per_user else trial) * blocks + block
-                if world is not None:  # noqa: SIM102  # Numba drops it for a None only as it stands
+                if world is not None:  # Numba drops it for a None only as it stands
                     if world.live.offered > 0:
                         offer_subsets(world, trial, plan, arms, streams)
+                    elif world.live.workers > 1:
+                        show_known(world, trial, plan, tiles)
             choose(
                 places,
                 numbered,
@@ -389,7 +397,7 @@ def run_trials(
                 asked,
                 shown,
                 users.read,
-                common,
+                told_of,
                 hyperparameters,
                 streams,
                 scores,
@@ -491,9 +499,10 @@ def run_trials(
                     totals[trial, 2] += optimal
             if spread is not None:
                 whose, own = NOBODY, heard - plan.arrival + 1
-                if spread.shared and spread.levels and plan.newcomers > 0 and own >= due_new:
+                # What is fitted to all workers' arms and users is known to them by a merge, as all else.
+                if spread.shared and spread.levels and plan.newcomers > 0 and own >= due_new and t % merges == 0:
                     due_new, whose = following_fit(own), NEWCOMERS
-                if heard >= due:
+                if heard >= due and t % merges == 0:
                     due, whose = following_fit(heard), EVERYBODY
                 reading = plan.kind == RIDGE and (spread.bias or spread.non_negative)
                 if reading or whose != NOBODY:
@@ -502,6 +511,9 @@ def run_trials(
                     )
                 if world is not None:
                     fit_to_features(world, whose, trials, arms, common, spread, rarely)
+            if world is not None:  # noqa: SIM102  # as above
+                if t % merges == 0:
+                    merge(world, arms, sums, common, plan)
             if t == checkpoints[place]:
                 for trial in range(trials):
                     row = base + trial

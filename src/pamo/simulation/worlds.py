@@ -1,7 +1,9 @@
 """What the trial loop does beside the paper's rounds where an environment is `live`: `pamo.environments.live`.
 
 The loop is handed a `World`, or None, and Numba drops all of this for a None before it looks at types. What is learned
-at a round's end is what was *heard* then: where it comes late, the feedback of a round before. Of scores that were not
+at a round's end is what was *heard* then: where it comes late, the feedback of a round before. Where several workers
+serve the users, the loop's own tiles are what all of them know together; each chooses by copies, which its own users'
+feedback goes into at once, and which are made anew at each merge. Of scores that were not
 told a user's regression is given the arm's mean of now; the arm's own numbers are read from its row, as in the engine.
 """
 
@@ -25,6 +27,7 @@ from pamo.reading import (
     PREFERENCE,
     PULLS,
     clear_arms,
+    common_numbers,
     gather,
     padded,
     pending_at,
@@ -57,7 +60,7 @@ class World(NamedTuple):
     """(users · offered,): the arms on offer, and the tiles of them."""
     tiles: Floats
     numbers: Ints
-    """(users,): the numbers of those tiles."""
+    """(users,): the numbers of those tiles; among several workers, of the tiles in `known`."""
     scores: Floats
     scratch: Floats
     rows: Floats
@@ -68,13 +71,22 @@ class World(NamedTuple):
     chosen: Ints
     heard: Ints
     """(users,): the arms of the round that was heard of last."""
+    known: Floats
+    """(trials · workers · blocks, …): the arms' tiles as each worker knows them, their sums, and what was common to
+    all arms by the last merge."""
+    summed: Floats
+    shared: Floats
+    spare: Floats
+    """What a worker's own pulls add to what is common: nobody reads it before the merge."""
 
 
-def world_for(live: Live, plan: TrialPlan, objectives: int, *, trials: int, lanes: int) -> World:
-    """Return the tables for so many trials abreast and users in so many lanes."""
+def world_for(live: Live, plan: TrialPlan, objectives: int, tile: tuple[int, int], *, trials: int, lanes: int) -> World:
+    """Return the tables for so many trials abreast and users in so many lanes; tile: the shape of the arms' tiles."""
     users, size = trials * plan.users, live.offered or 1
     tiles, chunks, slots = users if plan.per_user else trials, -(-users // lanes), live.delay + 1
     arms = plan.arms if live.missing or live.untold else 0
+    copies = trials * live.workers * (plan.arms // plan.offer_size) if live.workers > 1 else 0
+    common = common_numbers(objectives)
     return World(
         live=live,
         asked=plan._replace(arms=users * size, offer_size=size) if live.offered else plan,
@@ -94,6 +106,10 @@ def world_for(live: Live, plan: TrialPlan, objectives: int, *, trials: int, lane
         statements=np.zeros((slots, chunks, objectives, lanes)),
         chosen=np.zeros((slots, users), dtype=np.int64),
         heard=np.zeros(users, dtype=np.int64),
+        known=np.zeros((copies, *tile)),
+        summed=np.zeros((copies * plan.offer_size, objectives + 1)),
+        shared=np.zeros((trials, common)),
+        spare=np.zeros(common),
     )
 
 
@@ -108,7 +124,7 @@ WORLD_TYPE = types.NamedTuple(
     + (_floats(2), types.Array(types.uint64, 3, "C"), types.Array(types.int64, 2, "C"), _INTS, _floats(3), _INTS)
     + (_floats(1), _floats(2), _floats(2))
     + (_floats(4),) * 2
-    + (types.Array(types.int64, 2, "C"), _INTS),
+    + (types.Array(types.int64, 2, "C"), _INTS, _floats(3), _floats(2), _floats(2), _floats(1)),
     World,
 )
 
@@ -145,7 +161,34 @@ def offer_subsets(world: World, trial: int, plan: TrialPlan, arms: Floats, strea
         offer = world.offers[n * size : (n + 1) * size]
         draw_offer(offer, world.order[trial], streams[trial, ENVIRONMENT])
         tile, table = world.tiles[n], arms[n if plan.per_user else trial]
+        if world.live.workers > 1:
+            table = world.known[trial * world.live.workers + _worker(world, n, plan)]
         gather(tile[: len(table)], table, offer)
+
+
+@kernel
+def _worker(world: World, user: int, plan: TrialPlan) -> int:
+    """Return who serves a user, of all trials' users."""
+    return (user % plan.users) % world.live.workers
+
+
+@kernel
+def show_known(world: World, trial: int, plan: TrialPlan, tiles: Ints) -> None:
+    """Have each user of a trial choose by the tiles that the user's worker knows."""
+    blocks = plan.arms // plan.offer_size
+    for n in range(trial * plan.users, (trial + 1) * plan.users):
+        world.numbers[n] = (trial * world.live.workers + _worker(world, n, plan)) * blocks + tiles[n] % blocks
+
+
+@kernel
+def merge(world: World, arms: Floats, sums: Floats, common: Floats, plan: TrialPlan) -> None:
+    """Have every worker know what all of them have learned of the arms, and of what these have in common."""
+    blocks, size = plan.arms // plan.offer_size, plan.offer_size
+    for number in range(len(world.known)):
+        whose = number // (world.live.workers * blocks) * blocks + number % blocks
+        world.known[number] = arms[whose]
+        world.summed[number * size : (number + 1) * size] = sums[whose * size : (whose + 1) * size]
+    world.shared[:] = common
 
 
 @kernel
@@ -260,7 +303,12 @@ def learn_arms(
             own[objectives] += rewards[chunk, objectives, lane]  # the overall score is always told
             tile[OVERALL, place] = own[objectives] / tile[PULLS, place]
         else:
-            step_arm(tile, place, own, lane_of(rewards[chunk], lane, lanes), common, spread, dims)
+            values = lane_of(rewards[chunk], lane, lanes)
+            step_arm(tile, place, own, values, common, spread, dims)
+            if live.workers > 1:
+                mine = (trial * live.workers + _worker(world, i, plan)) * blocks + arm // size
+                seen, added = bare(world.known[mine]), bare(world.summed[mine * size + place])
+                step_arm(seen, place, added, values, bare(world.spare), spread, dims)
         if spread is not None and live.delay > 0:
             tile[pending_at(objectives), place] -= 1.0
 

@@ -28,7 +28,7 @@ from pamo.comparing import Sums
 from pamo.contract.features import FeatureValue
 from pamo.contract.forgetting import DAYS, HalfLife, HalfLives
 from pamo.errors import DamagedError, InputError, StoreError
-from pamo.rows import read_aged, stated_width, user_width
+from pamo.rows import arm_width, pair_width, read_aged, stated_width, user_width
 from pamo.statistics import Pairs
 from pamo.store import postgres_tables as tables
 from pamo.store.ages import LOOKED_AT, Ages
@@ -68,7 +68,8 @@ from pamo.store.folding import Folding
 from pamo.store.groups import Compared, Experiment, Groups
 from pamo.store.ledger import Ledger, named, nobody, runs
 from pamo.store.postgres_arms import ArmCache
-from pamo.store.postgres_link import LOCK, Link, LostError, connect
+from pamo.store.postgres_arrays import Numbers, Places, Texts
+from pamo.store.postgres_link import LOCK, Link, LostError, connect, psycopg
 from pamo.store.postgres_seals import ADD_SEAL, ADVICE, SEAL_ANEW, UNSEALED, Sealed, sum_of, wrong_with
 from pamo.store.rules import NOT_EMPTY, Checker, redacted
 from pamo.store.scales import Scales
@@ -126,6 +127,7 @@ class PostgresStore(SqlStore):
         f"UNION ALL {_ask.columns} WHERE kind = '{ARM_CHANGED}' AND sequence > %s ORDER BY sequence"
     )
 
+    _arms_end = tables.ARMS_END
     _in_experiments = f"{_ask.columns} WHERE kind IN ('{EXPERIMENT_STARTED}', '{EXPERIMENT_ENDED}') ORDER BY sequence"
 
     def __init__(
@@ -237,6 +239,7 @@ class PostgresStore(SqlStore):
         self._closed = False
         self._link = link
         self._groups_at = -math.inf
+        self._looked = 0
 
     @contextlib.contextmanager
     def _closing_if_it_fails(self) -> Iterator[None]:
@@ -249,15 +252,14 @@ class PostgresStore(SqlStore):
     def _go_by(self, setup: Setup) -> None:
         """Add and read by these objectives and half-lives."""
         self.setup, self._scales, self._newest = setup, Scales(setup), 0.0
-        sums = f"SELECT arm, sums FROM {tables.ARM_SUMS}"
-        self._arms = ArmCache(setup, self._refresh, arms=f"{tables.ARMS} ORDER BY place", sums=sums)
+        states = f"{tables.ARMS} ORDER BY place"
+        self._arms = ArmCache(setup, self._refresh, end=self._arms_end, arms=states, sums=tables.ALL_SUMS)
         lives = setup.half_life or HalfLives()
-        self._add_users, self._add_pairs_of, self._add_arms = tables.ADD_USERS, tables.ADD_PAIRS, tables.ADD_ARMS
-        if lives.users is not None:
-            self._add_users = tables.aged(tables.ADD_USERS.replace("pamo_add(old.sums", "pamo_add_aged(1, old.sums"))
-            self._add_pairs_of = tables.aged(tables.ADD_PAIRS)
-        if lives.arms is not None:
-            self._add_arms = tables.aged(tables.ADD_ARMS)
+        forgets, fades, objectives = lives.users is not None, lives.arms is not None, len(setup.objectives)
+        own, stated = user_width(objectives) + forgets, stated_width(objectives) + forgets
+        self._add_users = tables.add_users(own, stated, aged=forgets)
+        self._add_pairs = tables.add_pairs(pair_width(objectives) + forgets, aged=forgets)
+        self._add_arms = tables.add_arms(arm_width(objectives) + fades, aged=fades)
 
     def _declared(self, rows: Iterable[Any]) -> Setup:
         """Return the objectives that were declared last, of rows with all declarations among them."""
@@ -281,7 +283,7 @@ class PostgresStore(SqlStore):
                     connection.execute(schema)
             self._shard = int(connection.execute("SELECT nextval('pamo_workers')").fetchone()[0]) % SHARDS
             if begins and setup is not None:
-                connection.execute(ADD_SEAL, (self._shard, *self._insert(connection, [setup])[1]))
+                self._insert(connection, setup)
             first = connection.execute(self._ask.first).fetchone()
             self.began = self._first(first, self._link.name)
             self._go_by(self._declared(connection.execute(self._anew)))
@@ -303,7 +305,7 @@ class PostgresStore(SqlStore):
                 self._go_by(self._declared(connection.execute(self._anew)))
                 if setup == self.setup:
                     return  # another worker has declared the same, and folded by it
-                connection.execute(ADD_SEAL, (self._shard, *self._insert(connection, [Declared(setup, at)])[1]))
+                self._insert(connection, Declared(setup, at))
                 self._go_by(self._declared(connection.execute(self._anew)))
                 self._fold_again(connection)
 
@@ -330,10 +332,14 @@ class PostgresStore(SqlStore):
         alone = ArmAdded | ArmRetired | ExperimentStarted | ExperimentEnded
         changes = any(isinstance(event, alone) for event in events)
         # The cache of arms takes a batch in after it was committed, and is not read from the database in between.
-        with self._arms.changing(), self._link.transaction(alone=changes) as connection:
-            return self._append_in(connection, events, changes)
+        try:
+            with self._arms.changing(), self._link.transaction(alone=changes) as connection:
+                return self._append_in(connection, events, changes)
+        except psycopg.errors.UniqueViolation:
+            raise LostError from None
 
     def _append_in(self, connection: Any, events: list[Event], changes: bool) -> list[Receipt]:
+        numbers = connection.execute(tables.SHARE, (LOCK, len(events)), binary=True)
         if wanted := self._arms.unsure(events):
             self._arms.learn(connection.execute(f"{tables.ARMS} WHERE arm = ANY(%s)", (wanted,)))
         self._ages.look()
@@ -347,7 +353,7 @@ class PostgresStore(SqlStore):
         )
         ids, keys = named(events)
         if ids:
-            found = connection.execute(self._find, (ids, keys), binary=True).fetchall()
+            found = connection.execute(self._find, (Texts(ids), Texts(keys)), binary=True).fetchall()
             self._still(found)
             ledger.fill(self._decoded(found))
             begun = [entry for entry in ledger.entries.values() if entry.parts]
@@ -362,11 +368,13 @@ class PostgresStore(SqlStore):
             groups = self._groups_in(connection.execute)
         receipts, records = ledger.judge(events, -1, -1)  # below 0: places among those to be inserted
         if records:
-            sequences, seal = self._insert(connection, records)
+            sequences = [number for (number,) in numbers.fetchall()[: len(records)]]
+            inserting = self._inserting(records, sequences)
             for receipt in receipts:
                 if receipt.sequence < 0:
                     receipt.sequence = sequences[-1 - receipt.sequence]
             fold = Fold(self.setup)
+            fold.user_sums.chunks.append(np.zeros((len(records), fold.user_sums.width)))  # no room for thousands
             known = [str(record.user) for record in records if isinstance(record, UserKnown)]
             if known:
                 kept = connection.execute(tables.KNOWN, (known,)).fetchall()
@@ -381,28 +389,31 @@ class PostgresStore(SqlStore):
             self._newest = max(self._newest, fold.newest)
             self._set_arms(connection, ledger.changed)
             self._set_features(connection, fold)
-            self._add(connection, fold, seal)
+            connection.execute(*tables.together([*inserting, *self._adding(fold)]))
             self._arms.committing(fold, ledger.changed)
         return receipts
 
-    def _insert(self, connection: Any, events: Sequence[Event]) -> tuple[list[int], tuple[int, int]]:
-        """Insert events, and return their sequence numbers and what they add to the worker's seal.
-
-        Raises an error if one of them was there.
-        """
+    def _inserting(self, events: Sequence[Event], sequences: Sequence[int]) -> list[tables.Statement]:
+        """Return what inserts events under these numbers, and adds them to the worker's seal."""
         rows = [encode(event) for event in events]
         sums = [sum_of(row) for row in rows]
         # One order for all workers, so that two that insert the same events do not wait for each other.
         order = sorted(range(len(rows)), key=lambda p: (rows[p].kind, rows[p].key or "", rows[p].decision or ""))
-        returned = connection.execute(
-            tables.INSERT, _columns((*rows[place], sums[place]) for place in order)
-        ).fetchall()
-        if len(returned) < len(rows):
-            raise LostError
-        sequences = [0] * len(rows)
-        for place, row in zip(order, returned, strict=True):
-            sequences[place] = row[0]
-        return sequences, (len(rows), sum(map(mul, sequences, sums)))
+        columns = map(Texts, zip(*(rows[place] for place in order), strict=True))
+        numbers, own = (Places(column[place] for place in order) for column in (sequences, sums))
+        seal = self._shard, len(rows), sum(map(mul, sequences, sums))
+        return [(tables.INSERT, (numbers, *columns, own)), (ADD_SEAL, seal)]
+
+    def _insert(self, connection: Any, event: Event) -> int:
+        """Insert one event where nobody else writes, and return its number."""
+        (number,) = connection.execute(tables.SHARE, (LOCK, 1)).fetchone()
+        self._run(connection, self._inserting([event], [number]))
+        return int(number)
+
+    @staticmethod
+    def _run(connection: Any, statements: Iterable[tables.Statement]) -> None:
+        for statement, bindings in statements:
+            connection.execute(statement, bindings)
 
     def _set_arms(self, connection: Any, states: Mapping[str, ArmState]) -> None:
         if states:
@@ -420,42 +431,44 @@ class PostgresStore(SqlStore):
         for page in pages(sorted(fold.known.items()), self._page):
             connection.execute(tables.SET_KNOWN, _columns((user, to_json(features)) for user, features in page))
 
-    def _add(self, connection: Any, fold: Fold, seal: tuple[int, int] = (0, 0)) -> None:
-        """Add a fold to the sums: users, then arms, then counts and the seal, each in order."""
+    def _adding(self, fold: Fold) -> Iterator[tables.Statement]:
+        """Yield what adds a fold to the sums: users, then arms, then counts, each in order."""
         users = sorted((name, row) for row, name in enumerate(fold.user_names))
         for page in pages(users, self._page):
-            stated = [fold.stated_rows[row] for _, row in page]
-            connection.execute(
+            names, rows = Texts(name for name, _ in page), [row for _, row in page]
+            stated = [fold.stated_rows[row] for row in rows if fold.stated_rows[row] >= 0]
+            places = iter(range(1, len(stated) + 1))
+            yield (
                 self._add_users,
                 (
-                    [name for name, _ in page],
-                    [_literal(fold.user_sums.row(row)) for _, row in page],
-                    [None if row < 0 else _literal(fold.stated_sums.row(row)) for row in stated],
+                    names,
+                    Places(next(places) if fold.stated_rows[row] >= 0 else 0 for row in rows),
+                    Numbers(np.array([fold.user_sums.row(row) for row in rows])),
+                    Numbers(np.array([fold.stated_sums.row(row) for row in stated])),
                 ),
             )
             if fold.pairs.count:
-                self._add_pairs(connection, fold, page)
-        names = {row: name for name, row in users} if fold.groups.count else {}
-        mine = sorted((names[row], _literal(sums)) for row, sums in zip(*_listed(fold.groups), strict=True))
+                yield from self._adding_pairs(fold, names, rows)
+        of = {row: name for name, row in users} if fold.groups.count else {}
+        mine = sorted((of[row], _literal(sums)) for row, sums in zip(*_listed(fold.groups), strict=True))
         for some in pages(mine, self._page):
-            connection.execute(tables.ADD_GROUPS, _columns(some))
+            yield tables.ADD_GROUPS, _columns(some)
         arms = sorted(arm for arm, row in fold.arm_rows.items() if fold.block[row].any())
         if arms:
-            literals = [_literal(fold.block[fold.arm_rows[arm]]) for arm in arms]
-            connection.execute(self._add_arms, (self._shard, arms, literals))
-        if fold.decisions or fold.feedbacks or any(seal):
-            connection.execute(tables.ADD_COUNTS, (self._shard, *seal, self._shard, fold.decisions, fold.feedbacks))
+            sums = Numbers(fold.block[[fold.arm_rows[arm] for arm in arms]])
+            yield self._add_arms, (self._shard, Texts(arms), sums)
+        if fold.decisions or fold.feedbacks:
+            yield tables.ADD_COUNTS, (self._shard, fold.decisions, fold.feedbacks)
 
-    def _add_pairs(self, connection: Any, fold: Fold, users: Sequence[tuple[str, int]]) -> None:
+    def _adding_pairs(self, fold: Fold, names: Texts, users: Sequence[int]) -> Iterator[tables.Statement]:
         # What a part takes back and what it adds may be as many rounds, and still something to add.
-        arms, found = tuple(fold.arm_rows), fold.pairs.of([row for _, row in users], -math.inf)
-        names = np.repeat(np.arange(len(users)), np.diff(found.starts)).tolist()
-        rows = [
-            (users[place][0], arms[arm], _literal(sums))
-            for place, arm, sums in zip(names, found.arms.tolist(), found.rows, strict=True)
-        ]
-        if rows:
-            connection.execute(self._add_pairs_of, _columns(sorted(rows)))
+        arms, found = tuple(fold.arm_rows), fold.pairs.of(users, -math.inf)
+        whose = np.repeat(np.arange(len(users)), np.diff(found.starts)).tolist()
+        keys = [(names[place], arms[arm]) for place, arm in zip(whose, found.arms.tolist(), strict=True)]
+        if keys:
+            order = sorted(range(len(keys)), key=keys.__getitem__)
+            columns = map(Texts, zip(*(keys[place] for place in order), strict=True))
+            yield self._add_pairs, (*columns, Numbers(found.rows[order]))
 
     def _erase(self, event: UserErased) -> Receipt:
         """Take a user out of the journal, some decisions at a time: in between others are served."""
@@ -476,9 +489,7 @@ class PostgresStore(SqlStore):
                     gone = connection.execute(f"DELETE FROM {table} WHERE user_id = %s", (event.user,)).rowcount
                 if not (found or rows or gone):
                     return nobody(event)
-                sequences, seal = self._insert(connection, [UserErased(None, event.at)])
-                connection.execute(ADD_SEAL, (self._shard, *seal))
-                return Receipt(Outcome.RECORDED, sequences[0])
+                return Receipt(Outcome.RECORDED, self._insert(connection, UserErased(None, event.at)))
 
     def _rewrite(self, connection: Any, changed: Sequence[tuple[Sequence[Any], Row]]) -> None:
         """Put other events in the place of rows, and their checksums into the worker's seal."""
@@ -515,11 +526,11 @@ class PostgresStore(SqlStore):
                 fold.restore_arms([(event.arm, event.arm, True)], sums)
             (receipt,), records = ledger.judge([event], 1)
             if records:
-                (receipt.sequence,), seal = self._insert(connection, records)
+                receipt.sequence = self._insert(connection, records[0])
                 fold.apply(event)
                 for table in of:
                     connection.execute(f"DELETE FROM {table} WHERE {whose[0]} = %s", (whose[1],))
-                self._add(connection, fold, seal)
+                self._run(connection, self._adding(fold))
         self._arms.forget()
         return receipt
 
@@ -531,10 +542,8 @@ class PostgresStore(SqlStore):
                     raise InputError(NOT_EMPTY)
                 connection.execute("TRUNCATE pamo_events, pamo_seals RESTART IDENTITY")
                 for page in pages(events, self._page):
-                    rows = [(sequence, row := encode(event), sum_of(row)) for sequence, event in page]
-                    connection.execute(tables.LOAD, _columns((sequence, *row, own) for sequence, row, own in rows))
-                    places = sum(sequence * own for sequence, _, own in rows)
-                    connection.execute(ADD_SEAL, (self._shard, len(rows), places))
+                    numbers, some = zip(*page, strict=True)
+                    self._run(connection, self._inserting(some, numbers))
                     count += len(page)
                 connection.execute(
                     "SELECT setval(pg_get_serial_sequence('pamo_events', 'sequence'), max(sequence)) FROM pamo_events"
@@ -558,7 +567,7 @@ class PostgresStore(SqlStore):
         connection.execute(tables.FORGET)
         self._set_arms(connection, fold.arm_states)
         self._set_features(connection, fold)
-        self._add(connection, fold)
+        self._run(connection, self._adding(fold))
 
     def _replay(self, execute: Callable[..., Iterable[Any]]) -> Fold:
         """Return the fold of the journal, each event of which is checked."""
@@ -624,7 +633,10 @@ class PostgresStore(SqlStore):
         return self._link.rows(statement, bindings)
 
     def arms(self) -> Arms:
-        """Return the arms and their sums, which are at most `refresh` seconds old; those of this worker are in."""
+        """Return the arms as they are now, with sums that are at most `refresh` seconds old; this worker's are in."""
+        if self._looked != threading.get_ident():  # whoever has just read users knows already
+            self._arms.reach(self._rows(self._arms_end)[0][0])
+        self._looked = 0
         table = self._arms.table(self._rows)
         self._newest = max(self._newest, self._arms.newest)
         return table
@@ -634,8 +646,15 @@ class PostgresStore(SqlStore):
         objectives = len(self.setup.objectives)
         rows = np.zeros((len(ids), user_width(objectives)))
         stated_rows = np.zeros((len(ids), stated_width(objectives)))
-        statement = f"SELECT user_id, sums, stated FROM {tables.USER_SUMS} WHERE user_id = ANY(%s)"
-        found = {user: (sums, stated) for user, sums, stated in self._rows(statement, (list(ids),))}
+        # Whether the arms are still those that are known here is asked along with it: who decides reads users first.
+        statement = (
+            f"SELECT last, user_id, sums, stated FROM ({self._arms_end}) AS arms(last) "
+            f"LEFT JOIN {tables.USER_SUMS} ON user_id = ANY(%s)"
+        )
+        read = self._rows(statement, (list(ids),))
+        self._arms.reach(read[0][0])
+        self._looked = threading.get_ident()
+        found = {user: (sums, stated) for _, user, sums, stated in read}
         for place, user in enumerate(ids):
             if user in found:
                 sums, stated = found[user]
@@ -740,7 +759,8 @@ class PostgresStore(SqlStore):
 
         def add() -> bool:
             with self._link.transaction() as connection:
-                if connection.execute(tables.COUNT, (upto, after, after)).rowcount != 1:
+                connection.execute(tables.SHARE, (LOCK, 0))
+                if connection.execute(tables.COUNT, (upto, after, after)).fetchone() is None:
                     return False
                 sums = ["{" + ",".join(map(repr, map(float, row))) + "}" for row in rows.values()]
                 connection.execute(tables.ADD_ACTIVITY, (list(rows), sums))

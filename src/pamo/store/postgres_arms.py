@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from pamo.arrays import Floats, Ints
 from pamo.contract.forgetting import DAYS
 from pamo.rows import arm_width, grow_together, read_aged
 from pamo.statistics import ArmStatistics
 from pamo.store.base import ArmAdded, ArmRetired, Arms, ArmState, DecisionMade, Event, Setup, new_version
 from pamo.store.fold import STEP, Fold
+from pamo.store.postgres_arrays import unpacked
 
 
 @functools.lru_cache(1 << 16)
@@ -34,15 +36,17 @@ def _state(name: str, active: bool, features: str) -> ArmState:
 class ArmCache:
     """The arms as last read. The table is replaced, never changed, so that whoever has one may keep reading it.
 
-    arms, sums: the statements that read the arms' states and their sums.
+    end, arms, sums: the statements that read the last event of the arms, their states and their sums.
     """
 
-    def __init__(self, setup: Setup, refresh: float, *, arms: str, sums: str) -> None:
+    def __init__(self, setup: Setup, refresh: float, *, end: str, arms: str, sums: str) -> None:
         self._width = arm_width(len(setup.objectives))
         self._life = None if setup.half_life is None else setup.half_life.arms
         self._kept = np.zeros((0, self._width + 1))  # where arms are forgotten, their rows with their ages
         self._refresh = refresh
-        self._statements = arms, sums
+        self._statements = end, arms, sums
+        self._end = self._wanted = 0
+        self._ends = threading.Lock()
         self._lock = threading.RLock()
         self._read_at = -math.inf
         self._table: Arms | None = None
@@ -54,13 +58,16 @@ class ArmCache:
     def table(self, rows: Callable[[str], list[Any]]) -> Arms:
         """Return the arms, read by `rows` where the copy is too old."""
         table = self._table
-        if table is not None and time.monotonic() - self._read_at < self._refresh:
+        if table is not None and not self._old():
             return table
         with self._lock:
-            if self._table is None or time.monotonic() - self._read_at >= self._refresh:
-                self._set(*map(rows, self._statements))
+            if self._table is None or self._old():
+                self._set(rows)
             assert self._table is not None
             return self._table
+
+    def _old(self) -> bool:
+        return self._end < self._wanted or time.monotonic() - self._read_at >= self._refresh
 
     def add(self, row: Any, other: Any) -> None:
         """Add a row of sums to another, as the database keeps them."""
@@ -90,6 +97,15 @@ class ArmCache:
         for place, row in enumerate(self._kept):
             read_aged(worth[place], row, now, 0)
         return ArmStatistics(rows=worth)
+
+    def reach(self, end: int) -> None:
+        """Have the arms read anew unless they were read after this event, the last one of theirs."""
+        with self._ends:
+            if end < self._end:  # some of the journal is gone, as where damage was adopted
+                self._wanted = end
+                self.forget()
+            else:
+                self._wanted = max(self._wanted, end)
 
     def forget(self) -> None:
         """Have the arms read anew next time."""
@@ -141,21 +157,30 @@ class ArmCache:
             self._table, statistics=ArmStatistics(rows=block) if self._life is None else self._worth()
         )
 
-    def _set(self, arms: list[Any], sums: list[Any]) -> None:
-        states = {arm: _state(name, active, features) for arm, name, active, features in arms}
-        statistics = ArmStatistics(rows=np.zeros((len(states), self._width)))
-        kept = statistics.rows if self._life is None else np.zeros((len(states), self._width + 1))
-        if self._table is None or self._learned or states != self.states:
-            names, active, features = zip(*states.values(), strict=True) if states else ((), (), ())
-            rows = {arm: row for row, arm in enumerate(states)}
-            table = Arms(tuple(states), names, np.array(active, dtype=bool), rows, statistics, new_version(), features)
-        else:
-            table = replace(self._table, statistics=statistics)
-        for arm, numbers in sums:
-            if arm in table.rows:  # one that was added between the two readings comes with the next
-                self.add(kept[table.rows[arm]], np.array(numbers))
-        if self._life is not None:
-            self._kept = kept
-            table = replace(table, statistics=self._worth())
-        self._table, self.states, self._learned = table, states, False
+    def _set(self, rows: Callable[[str], list[Any]]) -> None:
+        ask_end, ask_arms, ask_sums = self._statements
+        end, table = rows(ask_end)[0][0], self._table
+        if table is None or end != self._end or self._read_at == -math.inf:  # otherwise they stand as they did
+            states = {arm: _state(name, active, features) for arm, name, active, features in rows(ask_arms)}
+            if table is None or self._learned or states != self.states:
+                names, active, features = zip(*states.values(), strict=True) if states else ((), (), ())
+                places = {arm: row for row, arm in enumerate(states)}
+                nothing, on = ArmStatistics(rows=np.zeros((0, self._width))), np.array(active, dtype=bool)
+                table = Arms(tuple(states), names, on, places, nothing, new_version(), features)
+            self.states, self._learned = states, False
+        kept = np.zeros((len(table.ids), self._width + (self._life is not None)))
+        for names, packed in rows(ask_sums):
+            found = [table.rows.get(arm, -1) for arm in names]  # one that was added meanwhile comes with the next
+            self._add_all(kept, np.array(found), unpacked(packed, kept.shape[1]))
+        self._kept = kept
+        statistics = ArmStatistics(rows=kept) if self._life is None else self._worth()
+        self._table, self._end = replace(table, statistics=statistics), end
         self._read_at = time.monotonic()
+
+    def _add_all(self, kept: Floats, places: Ints, sums: Floats) -> None:
+        if self._life is None:
+            np.add.at(kept, places[places >= 0], sums[places >= 0])
+            return
+        for place, own in zip(places.tolist(), sums, strict=True):
+            if place >= 0:
+                self.add(kept[place], own)

@@ -17,6 +17,7 @@ try:
     from psycopg import errors
 except ImportError:
     raise missing_extra("the PostgreSQL store", "psycopg", "postgres") from None
+from pamo.store.postgres_arrays import register
 
 __all__ = ["Link", "LostError", "Still", "connect", "psycopg"]
 
@@ -73,12 +74,22 @@ class Link:
 
     @contextlib.contextmanager
     def transaction(self, *, alone: bool = False) -> Iterator[Any]:
-        """Open a transaction that shares the journal with those of other workers, or has it to itself."""
+        """Open a transaction that has the journal to itself, or does not; `SHARE` shares it with other workers."""
         if self._write is None or self._write.closed:
             self._write = self._connect()
-        with self._write.transaction():
-            self._write.execute(f"SELECT pg_advisory_xact_lock{'' if alone else '_shared'}(%s)", (LOCK,))
-            yield self._write
+        connection = self._write
+        try:
+            # Pipelined, a transaction waits for the database only where something is read from it, and at its end.
+            with contextlib.nullcontext() if alone else connection.pipeline():
+                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                if alone:
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+                yield connection
+                connection.execute("COMMIT")
+        except BaseException:
+            if not connection.closed:
+                connection.rollback()  # what failed at the end of a pipeline is still open
+            raise
 
     def rows(self, statement: str, bindings: Sequence[Any] = (), patience: float | None = None) -> list[Any]:
         """Return what a query gives."""
@@ -106,7 +117,8 @@ class Link:
         return scrubbed(str(error), self._url)
 
     def _connect(self) -> Any:
-        connection: Any = psycopg.connect(self._url, autocommit=True)
+        connection: Any = psycopg.connect(self._url, autocommit=True, client_encoding="UTF8")
+        register(connection)
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         if connection.execute("SHOW synchronous_commit").fetchone() == ("off",):
             connection.execute("SET synchronous_commit = on")  # an acknowledgement means that it is on the disk

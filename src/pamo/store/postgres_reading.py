@@ -21,6 +21,8 @@ from pamo.store.sql import Questions, SqlReader
 class PostgresReader(SqlReader, PostgresStore):
     """The journal in a PostgreSQL database and its sums, as they are when it is opened, whatever workers do."""
 
+    _arms_end = "SELECT 0"  # nothing changes here
+
     def __init__(self, url: str) -> None:
         self._connect(Still(url))
         with self._closing_if_it_fails():

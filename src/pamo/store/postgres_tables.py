@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pamo.rows import LAYOUT
 from pamo.store.base import Feature
-from pamo.store.encoding import ARM_CHANGED, DECLARED, EXPERIMENT_ENDED, EXPERIMENT_STARTED, TASTE_CHANGED
-from pamo.store.postgres_seals import ADD_SEAL
+from pamo.store.encoding import (
+    ARM_ADDED,
+    ARM_CHANGED,
+    ARM_RETIRED,
+    DECISION,
+    DECLARED,
+    EXPERIMENT_ENDED,
+    EXPERIMENT_STARTED,
+    TASTE_CHANGED,
+)
 
 ARM_SUMS, USER_SUMS, PAIR_SUMS = (f"pamo_{of}_sums_{LAYOUT}" for of in ("arm", "user", "pair"))
 SUMS = r"pamo_(arm|user|pair)_sums(_\d+)?"
 """The names of such tables in any layout, the first of which had no number."""
+
+OF_ARMS = f"('{ARM_ADDED}', '{ARM_RETIRED}', '{ARM_CHANGED}')"
 
 SCHEMA = """
 CREATE TABLE pamo_events (
@@ -25,7 +35,6 @@ CREATE TABLE pamo_events (
     checksum bigint
 );
 CREATE UNIQUE INDEX pamo_events_decision ON pamo_events (decision, kind) WHERE decision IS NOT NULL;
-CREATE INDEX pamo_events_user ON pamo_events (user_id) WHERE user_id IS NOT NULL;
 CREATE UNIQUE INDEX pamo_events_key ON pamo_events (key) WHERE key IS NOT NULL;
 CREATE TABLE pamo_arms (
     arm text PRIMARY KEY,
@@ -43,9 +52,11 @@ CREATE FUNCTION pamo_add(a float8[], b float8[]) RETURNS float8[] LANGUAGE sql I
     END
 $$;
 """
+# Room on each page for a row's next version: its index is then not written to.
 SUMS_SCHEMA = f"""
-CREATE TABLE {ARM_SUMS} (arm text, shard integer, sums float8[] NOT NULL, PRIMARY KEY (arm, shard));
-CREATE TABLE {USER_SUMS} (user_id text PRIMARY KEY, sums float8[] NOT NULL, stated float8[]);
+CREATE TABLE {ARM_SUMS} (arm text, shard integer, sums float8[] NOT NULL, PRIMARY KEY (arm, shard))
+    WITH (fillfactor = 70);
+CREATE TABLE {USER_SUMS} (user_id text PRIMARY KEY, sums float8[] NOT NULL, stated float8[]) WITH (fillfactor = 70);
 CREATE TABLE {PAIR_SUMS} (user_id text, arm text, sums float8[] NOT NULL, PRIMARY KEY (user_id, arm));
 """
 OTHER_SUMS = f"""
@@ -64,31 +75,14 @@ DROP FUNCTION IF EXISTS pamo_add_aged(integer, float8[], float8[]);
 DROP FUNCTION IF EXISTS pamo_aged(float8, float8);
 """
 
-INSERT = """
-INSERT INTO pamo_events (kind, decision, user_id, key, body, checksum)
-SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
-ON CONFLICT DO NOTHING RETURNING sequence
+SHARE = """
+SELECT nextval((SELECT pg_get_serial_sequence('pamo_events', 'sequence')::regclass))
+FROM (SELECT pg_advisory_xact_lock_shared(%s) OFFSET 0) AS locked, generate_series(1, %s)
 """
-LOAD = """
+"""Wait until nobody has the journal alone, and only then take numbers for events."""
+INSERT = """
 INSERT INTO pamo_events (sequence, kind, decision, user_id, key, body, checksum)
 SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
-"""
-ADD_USERS = f"""
-INSERT INTO {USER_SUMS} AS old (user_id, sums, stated)
-SELECT user_id, sums::float8[], stated::float8[]
-FROM unnest(%s::text[], %s::text[], %s::text[]) AS new(user_id, sums, stated)
-ON CONFLICT (user_id) DO UPDATE
-SET sums = pamo_add(old.sums, excluded.sums), stated = pamo_add(old.stated, excluded.stated)
-"""
-ADD_PAIRS = f"""
-INSERT INTO {PAIR_SUMS} AS old (user_id, arm, sums)
-SELECT user_id, arm, sums::float8[] FROM unnest(%s::text[], %s::text[], %s::text[]) AS new(user_id, arm, sums)
-ON CONFLICT (user_id, arm) DO UPDATE SET sums = pamo_add(old.sums, excluded.sums)
-"""
-ADD_ARMS = f"""
-INSERT INTO {ARM_SUMS} AS old (arm, shard, sums)
-SELECT arm, %s, sums::float8[] FROM unnest(%s::text[], %s::text[]) AS new(arm, sums)
-ON CONFLICT (arm, shard) DO UPDATE SET sums = pamo_add(old.sums, excluded.sums)
 """
 ADD_GROUPS = """
 INSERT INTO pamo_groups AS old (user_id, sums) SELECT user_id, sums::float8[]
@@ -101,9 +95,7 @@ FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[])
 AS new(sequence, user_id, key, body, checksum)
 WHERE old.sequence = new.sequence
 """
-# Both in one question: a worker asks as seldom as it can. What all its transactions change comes last.
-ADD_COUNTS = f"""
-WITH sealed AS ({ADD_SEAL})
+ADD_COUNTS = """
 INSERT INTO pamo_counts AS old VALUES (%s, %s, %s) ON CONFLICT (shard) DO UPDATE
 SET decisions = old.decisions + excluded.decisions, feedbacks = old.feedbacks + excluded.feedbacks
 """
@@ -115,6 +107,13 @@ ORDER BY n ON CONFLICT (arm) DO UPDATE
 SET name = excluded.name, active = excluded.active, features = excluded.features
 """
 ARMS = "SELECT arm, name, active, features FROM pamo_arms"
+ALL_SUMS = f"""
+SELECT array_agg(arm), string_agg(array_send(sums), ''::bytea)
+FROM (SELECT arm, sums, row_number() OVER () / 10000 AS page FROM {ARM_SUMS}) AS all_arms GROUP BY page
+"""
+"""The arms' sums, some thousands in a row: to read each by itself would take ten times as long."""
+ARMS_END = f"SELECT coalesce(max(sequence), 0) FROM pamo_events WHERE kind IN {OF_ARMS}"
+"""The last event that says something of the arms: by it a worker knows whether another has changed them."""
 DECLARED_IN = ("pamo_features", "pamo_user_features")
 """Where the features are that arms, and users, may have."""
 FEATURES = "SELECT name, kind FROM {} ORDER BY name"
@@ -164,6 +163,11 @@ LATER = {
         WHERE kind IN ('{EXPERIMENT_STARTED}', '{EXPERIMENT_ENDED}');
         CREATE TABLE pamo_groups (user_id text PRIMARY KEY, sums float8[] NOT NULL);
     """,
+    "pamo_events_arms": f"CREATE INDEX pamo_events_arms ON pamo_events (sequence) WHERE kind IN {OF_ARMS}",
+    "pamo_events_made": f"""
+        CREATE INDEX pamo_events_made ON pamo_events (user_id) WHERE kind = '{DECISION}';
+        DROP INDEX IF EXISTS pamo_events_user;
+    """,
     "pamo_known": """
         CREATE TABLE pamo_user_features (name text PRIMARY KEY, kind text NOT NULL);
         CREATE TABLE pamo_known (user_id text PRIMARY KEY, features text NOT NULL);
@@ -187,6 +191,7 @@ COUNTED = "SELECT coalesce(max(sequence), 0) FROM pamo_counted"
 COUNT = """
 INSERT INTO pamo_counted AS old SELECT true, %s WHERE %s = 0 OR EXISTS (SELECT FROM pamo_counted)
 ON CONFLICT (one) DO UPDATE SET sequence = excluded.sequence WHERE old.sequence = %s
+RETURNING sequence
 """
 """Say up to where is counted now, unless somebody else has counted on, or all is to be counted anew."""
 ADD_ACTIVITY = """
@@ -210,6 +215,69 @@ def declared_in(ask: Callable[..., Iterable[Any]], table: str) -> dict[str, Feat
     return {name: Feature(name, kind) for name, kind in ask(FEATURES.format(table))}
 
 
-def aged(statement: str) -> str:
-    """Return a statement that adds rows which have ages."""
-    return statement.replace("pamo_add(", "pamo_add_aged(0, ")
+Statement = tuple[str, Sequence[Any]]
+"""What the database is told, and the values in it."""
+
+
+def together(statements: Sequence[Statement]) -> Statement:
+    """Return one statement for several that change a table each: a worker asks as seldom as it can.
+
+    PostgreSQL runs the main one first, and then those before it from the last to the first.
+    """
+    (first, given), *rest = statements
+    others = ", ".join(f"step_{n} AS ({one})" for n, (one, _) in enumerate(reversed(rest)))
+    bindings = [value for _, values in reversed(rest) for value in values]
+    return f"WITH {others} {first}" if others else first, [*bindings, *given]
+
+
+SHORT = 200
+"""Numbers of a row that lies in its table's page as it is: a longer one would be unpacked again for each number."""
+
+
+def _sum(column: str, width: int, aged: int | None) -> str:
+    """Return what adds up two arrays of so many numbers; aged: those at the beginning that do not grow old.
+
+    Numbers one by one: a function that unpacks arrays and puts them together again takes ten times as long.
+    """
+    old, new = f"old.{column}", f"excluded.{column}"
+    if aged is not None:
+        return f"pamo_add_aged({aged}, {old}, {new})"
+    if width > SHORT:
+        return f"pamo_add({old}, {new})"
+    numbers = ", ".join(f"{old}[{n}] + {new}[{n}]" for n in range(1, width + 1))
+    return f"CASE WHEN {old} IS NULL THEN {new} WHEN {new} IS NULL THEN {old} ELSE ARRAY[{numbers}] END"
+
+
+def _row(numbers: str, place: str, width: int) -> str:
+    """Return one of several rows that lie one after another in an array."""
+    return f"given.{numbers}[({place}::integer - 1) * {width} + 1 : {place}::integer * {width}]"
+
+
+def add_users(width: int, stated: int, *, aged: bool) -> str:
+    """Return what adds to users' sums: given ids, places among the stated preferences (0: none), sums, and those."""
+    return f"""
+INSERT INTO {USER_SUMS} AS old (user_id, sums, stated)
+SELECT user_id, {_row("sums", "n", width)}, CASE WHEN place > 0 THEN {_row("stated", "place", stated)} END
+FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY AS new(user_id, place, n),
+    (SELECT %s::float8[] AS sums, %s::float8[] AS stated) AS given
+ON CONFLICT (user_id) DO UPDATE SET sums = {_sum("sums", width, 1 if aged else None)},
+    stated = {_sum("stated", stated, 0 if aged else None)}
+"""
+
+
+def add_pairs(width: int, *, aged: bool) -> str:
+    """Return what adds to the sums of pairs: given users, arms and sums."""
+    return f"""
+INSERT INTO {PAIR_SUMS} AS old (user_id, arm, sums) SELECT user_id, arm, {_row("sums", "n", width)}
+FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS new(user_id, arm, n), (SELECT %s::float8[] AS sums) AS given
+ON CONFLICT (user_id, arm) DO UPDATE SET sums = {_sum("sums", width, 0 if aged else None)}
+"""
+
+
+def add_arms(width: int, *, aged: bool) -> str:
+    """Return what adds to the sums of arms: given a shard, arms and sums."""
+    return f"""
+INSERT INTO {ARM_SUMS} AS old (arm, shard, sums) SELECT arm, %s, {_row("sums", "n", width)}
+FROM unnest(%s::text[]) WITH ORDINALITY AS new(arm, n), (SELECT %s::float8[] AS sums) AS given
+ON CONFLICT (arm, shard) DO UPDATE SET sums = {_sum("sums", width, 0 if aged else None)}
+"""
