@@ -68,8 +68,12 @@ def run_file(file: str, what: str = "file") -> ModuleType:
 
 
 def own_files() -> list[str]:
-    """Return the files that were run so far: another process runs them too, before it is sent what they define."""
-    return [str(module.__file__) for name, module in sorted(sys.modules.items()) if name.startswith(_PREFIX)]
+    """Return the files that were run so far: another process runs them too, before it is sent what they define.
+
+    One that is gone since is left out: nobody can run it again.
+    """
+    files = (str(module.__file__) for name, module in sorted(sys.modules.items()) if name.startswith(_PREFIX))
+    return [file for file in files if Path(file).is_file()]
 
 
 def own_sources() -> dict[str, str]:

@@ -262,7 +262,7 @@ def test_hostile_names_are_text(show: Open) -> None:
                     expect(page.locator(".live")).to_contain_text(HOSTILE[0], timeout=PATIENCE)
                 elif path == "/users":
                     for user in HOSTILE:
-                        assert page.locator("tbody th").filter(has_text=user).count() == 1
+                        expect(page.locator("tbody th").filter(has_text=user)).to_have_count(1, timeout=PATIENCE)
                 else:
                     expect(page.locator("tbody").last).to_contain_text(HOSTILE[0], timeout=PATIENCE)
                 assert fits(page), path

@@ -136,6 +136,10 @@ class Joined:
         self.end()
         self._transport.close()
 
+    def is_closing(self) -> bool:
+        """Tell whether nothing more is written to it."""
+        return bool(self._transport.is_closing())
+
 
 class Protocol(HttpToolsProtocol):
     """Uvicorn's protocol, which also hangs up on who takes too long, or too many words.

@@ -10,12 +10,18 @@ from struct import Struct
 from typing import Any
 
 import numpy as np
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
 
 from pamo.arrays import Floats
+from pamo.errors import missing_extra
 
-__all__ = ["Numbers", "Places", "Texts", "register", "unpacked"]
+try:
+    import psycopg
+    from psycopg.adapt import Dumper
+    from psycopg.pq import Format
+except ImportError:
+    raise missing_extra("the PostgreSQL store", "psycopg", "postgres") from None
+
+__all__ = ["Numbers", "Places", "Texts", "psycopg", "register", "unpacked"]
 
 _HEADER, _LENGTH = Struct("!iiIii"), Struct("!i")  # dimensions, whether any is null, the items' type, their number, 1
 _NULL = _LENGTH.pack(-1)

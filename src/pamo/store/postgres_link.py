@@ -8,16 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from pamo.errors import StoreError, missing_extra
+from pamo.errors import StoreError
 from pamo.store.addresses import scrubbed, shown
 from pamo.store.base import CLOSED
-
-try:
-    import psycopg
-    from psycopg import errors
-except ImportError:
-    raise missing_extra("the PostgreSQL store", "psycopg", "postgres") from None
-from pamo.store.postgres_arrays import register
+from pamo.store.postgres_arrays import psycopg, register
 
 __all__ = ["Link", "LostError", "Still", "connect", "psycopg"]
 
@@ -60,7 +54,7 @@ class Link:
         while True:
             try:
                 return attempt()
-            except (LostError, errors.DeadlockDetected, errors.SerializationFailure):
+            except (LostError, psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
                 continue  # another worker was first, and its events are there to be seen now
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 if time.monotonic() >= deadline or self._closed:
