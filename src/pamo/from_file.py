@@ -76,6 +76,8 @@ def own_files() -> list[str]:
     return [file for file in files if Path(file).is_file()]
 
 
-def own_sources() -> dict[str, str]:
-    """Return a digest of each of these files: what they define may change between two runs."""
-    return {file: sha256(Path(file).read_bytes()).hexdigest() for file in own_files()}
+def sources_of(*values: object) -> dict[str, str]:
+    """Return a digest of each such file that defines one of these: what it defines may change between two runs."""
+    modules = {type(one).__module__ for one in values}
+    files = [str(sys.modules[name].__file__) for name in sorted(modules) if name.startswith(_PREFIX)]
+    return {file: sha256(Path(file).read_bytes()).hexdigest() for file in files}

@@ -24,7 +24,7 @@ from pamo.arrays import Floats
 from pamo.errors import PamoError
 from pamo.experiments.sweep_spec import Spec
 from pamo.experiments.tasks import Began, Runner, Task, local, regrets, unnamed
-from pamo.from_file import own_sources
+from pamo.from_file import sources_of
 from pamo.plain import plain
 from pamo.progress import Progress, scaled, unseen
 from pamo.simulation import summarize
@@ -110,7 +110,8 @@ def _play(
     for pair in going:
         environment, policy = spec.settings[pair[0]], spec.candidates[pair[1]]
         given = (policy, environment, spec.rounds, before, trials - before, spec.seed, [spec.rounds])
-        key = _key([policy.id, policy.settings, environment.settings, *given[2:]])
+        own = sources_of(policy, environment)
+        key = _key([policy.id, policy.settings, environment.settings, *given[2:], own])
         if key in kept.lines:
             progress(weights[pair] / total)
             yield pair, np.array(kept.lines[key])
@@ -126,7 +127,7 @@ def _play(
 
 def _key(what: Sequence[Any]) -> str:
     """Return what a finished task is known by: all that decides its result."""
-    text = json.dumps([*what, compiling.kernel_stamp(), own_sources()], sort_keys=True, default=str)
+    text = json.dumps([*what, compiling.kernel_stamp()], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
