@@ -279,7 +279,7 @@ def test_what_waits_for_a_slow_listener_is_not_sent_after_an_erasure(timed: Serv
 
 def test_a_listener_does_not_hold_up_a_stop() -> None:
     with (
-        Server("--objectives", "taste", "--arms", "A,B", "--stop-seconds", "600") as server,
+        Server("--objectives", "price,taste,quiet", "--arms", "A,B", "--stop-seconds", "600") as server,
         server.connect() as listener,
     ):
         listener.sendall(b"GET /v1/stream HTTP/1.1\r\nhost: localhost\r\n\r\n")
