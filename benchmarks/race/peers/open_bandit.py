@@ -18,13 +18,13 @@ from benchmarks.race import field
 for _name in ("torch", "torch.nn", "torch.nn.functional", "torch.optim", "torch.utils", "torch.utils.data"):
     # Two gigabytes that nothing here uses: modules with nothing in them stand in for it.
     _stand_in = sys.modules.setdefault(_name, ModuleType(_name))
-    _stand_in.__getattr__ = lambda name: MagicMock  # type: ignore[method-assign]
+    _stand_in.__getattr__ = lambda name: MagicMock  # type: ignore[method-assign]  # of a module
     if "." in _name:
         setattr(sys.modules[_name.rpartition(".")[0]], _name.rpartition(".")[2], _stand_in)
 
-from obp.policy import BernoulliTS, EpsilonGreedy, LinTS, LinUCB  # noqa: E402
-from obp.simulator import replay  # noqa: E402
-from obp.simulator.simulator import BanditEnvironmentSimulator, BanditPolicySimulator  # noqa: E402
+from obp.policy import BernoulliTS, EpsilonGreedy, LinTS, LinUCB  # noqa: E402  # after what stands in for torch
+from obp.simulator import replay  # noqa: E402  # likewise
+from obp.simulator.simulator import BanditEnvironmentSimulator, BanditPolicySimulator  # noqa: E402  # likewise
 
 
 class Own:
