@@ -13,7 +13,8 @@ import glob
 import hashlib
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,9 +26,11 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]  # it ships no 
 from numba.core.caching import CompileResultCacheImpl, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
+from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.cpu import CPUContext
 from numba.core.registry import CPUDispatcher
-from numba.extending import intrinsic, overload, register_jitable
+from numba.core.typed_passes import NopythonTypeInference
+from numba.extending import intrinsic, overload
 from numba.np.arrayobj import populate_array
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -66,7 +69,17 @@ def kernel(function: Callable[..., Any]) -> Any:
     >>> double(4.0)
     8.0
     """
-    return _cached(numba.njit(**OPTIONS)(function))
+    return _within(function, _compiler(inside=True, counting=_makes_arrays(function)))
+
+
+def entry(function: Callable[..., Any]) -> Any:
+    """Compile `function` as `kernel` does, for Python to call at once, and often."""
+    return _cached(numba.njit(pipeline_class=_compiler(), **OPTIONS)(function))
+
+
+def allocating(function: Callable[..., Any]) -> Any:
+    """Compile `function` as `kernel` does, though it makes arrays; only another such one may be returned them."""
+    return _within(function, _compiler(inside=True, counting=True))
 
 
 class _InlinedCode(_Library):  # type: ignore[misc]  # of Numba, untyped
@@ -95,14 +108,82 @@ class _InlinedCode(_Library):  # type: ignore[misc]  # of Numba, untyped
         """Do nothing: what Python would find there is for functions that Python calls."""
 
 
-class _Inside(Compiler):
-    """Compiles functions for other kernels alone, without a way in from Python."""
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Collect nothing: compiling, or reading the cache, makes much that stays, and looking at it is time lost."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _StopCounting(FunctionPass):
+    """From here on, those who hold an array are not counted."""
+
+    _name = "stop_counting"
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # of Numba, untyped, and abstract
+
+    def run_pass(self, state: Any) -> bool:
+        state.targetctx = state.targetctx.subtarget(enable_nrt=False)
+        return False
+
+
+class _Rooted(Compiler):
+    """Compiles functions that Python calls, with all that they call.
+
+    Kernels make no arrays and keep none, so nobody has to count who holds one: the code of counting is a tenth of all.
+    """
+
+    counting = False
+    inside = False
+    """Whether it is for other kernels alone, without a way in from Python."""
+    apart = False
+    """Whether array arguments never overlap, which Numba cannot be told otherwise."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, names: Any) -> None:
+        flags.nrt = self.counting
+        super().__init__(typing, target, library, args, result, flags, names)  # type: ignore[no-untyped-call]
 
     def define_pipelines(self) -> Any:
         state: Any = self.state
-        state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
-        state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
+        if self.apart:
+            state.flags.noalias = True
+        if self.inside:
+            state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
+            state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
+        pipelines: Any = super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
+        if self.inside and not self.counting:  # it may return a view of an array that its caller holds
+            state.targetctx = state.targetctx.subtarget(enable_nrt=True)
+            for each in pipelines:
+                each.add_pass_after(_StopCounting, NopythonTypeInference)
+                each.finalize()
+        return pipelines
+
+    def _compile_core(self) -> Any:
+        with _uncollected():
+            return super()._compile_core()  # type: ignore[no-untyped-call]
+
+
+@cache
+def _compiler(*, counting: bool = False, inside: bool = False, apart: bool = False) -> type[_Rooted]:
+    """Return the compiler of functions of one kind."""
+    kind = {"counting": counting, "inside": inside, "apart": apart}
+    return type("_".join(name for name, given in kind.items() if given) or "rooted", (_Rooted,), kind)
+
+
+def _makes_arrays(given: Any) -> bool:
+    """Tell whether a function, or one compiled already, may make arrays. Elsewhere than here nobody is asked not to."""
+    compiler = getattr(getattr(given, "_compiler", None), "pipeline_class", None)
+    if isinstance(compiler, type) and issubclass(compiler, _Rooted):
+        return compiler.counting
+    module: str = getattr(given, "py_func", given).__module__
+    return module.partition(".")[0] != "pamo"
 
 
 class _KeptInlined(_Kept):  # type: ignore[misc]  # of Numba, untyped
@@ -139,48 +220,61 @@ class _Within(_Dispatcher):  # type: ignore[misc]  # of Numba, untyped
     """A function that is compiled into kernels; Python is given one compiled for it where it calls after all."""
 
     @cached_property
-    def _outside(self) -> Any:
-        return kernel(self.py_func)
+    def outside(self) -> Any:
+        compiler = _compiler(counting=_makes_arrays(self))
+        return _cached(numba.njit(pipeline_class=compiler, **OPTIONS)(self.py_func))
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._outside(*arguments)
+        return self.outside(*arguments)
 
 
-def inlined(function: Callable[..., Any], compiler: type[Compiler] = _Inside) -> Any:
+def inlined(function: Callable[..., Any]) -> Any:
     """Compile `function` as `kernel` does, and always into its callers.
 
     An array is seven words or more to pass, so a call costs more than most of our small functions do.
     """
-    compiled = _cached(numba.njit(pipeline_class=compiler, forceinline=True, **OPTIONS)(function))
+    return _within(function, _compiler(inside=True, counting=_makes_arrays(function)), forceinline=True)
+
+
+def apart(given: Any) -> Any:
+    """Compile a kernel into its callers, on its word that no two of its arrays overlap: loops then vectorise."""
+    compiler = _compiler(inside=True, apart=True, counting=_makes_arrays(given))
+    return _within(getattr(given, "py_func", given), compiler, forceinline=True)
+
+
+def _within(function: Callable[..., Any], compiler: type[_Rooted], **options: Any) -> Any:
+    """Return the function compiled for other kernels alone."""
+    compiled = _cached(numba.njit(pipeline_class=compiler, **options, **OPTIONS)(function))
     if type(compiled) is CPUDispatcher:
         compiled.__class__ = _Within
     usual = getattr(getattr(compiled, "_cache", None), "_index_key", None)
     if usual is not None:  # the same function may be a kernel, too
         compiled._cache._impl.__class__ = _KeptInlined
-        compiled._cache._index_key = lambda signature, codegen: (usual(signature, codegen), compiler.__name__)
+        compiled._cache._index_key = lambda signature, codegen: (usual(signature, codegen), compiler.__name__, *options)
     return compiled
+
+
+def outside(compiled: Any) -> Any:
+    """Return a kernel as one that Python can call, or hand to another as a function."""
+    return compiled.outside if isinstance(compiled, _Within) else compiled
 
 
 def anywhere(function: Function) -> Function:
     """Return the function itself for Python to call; where a kernel calls it, it is compiled into that kernel."""
-    return register_jitable(forceinline=True, **OPTIONS)(function)
+    _written(function)(lambda *types: function)
+    return function
 
 
-class _Apart(Compiler):
-    """Compiles functions whose array arguments never overlap, which Numba cannot be told otherwise."""
+def _written(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Have a kernel that calls `function` compile what is returned of the types that it calls it with."""
 
-    def define_pipelines(self) -> Any:
-        self.state.flags.noalias = True
-        return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
+    def register(choose: Callable[..., Any]) -> None:
+        # For a processor's kernels, without the ways in that Numba would make; and for those of a GPU, which has none.
+        options: Any = {"forceinline": True, **OPTIONS}
+        for target, more in (("generic", {}), ("cpu", {"pipeline_class": _compiler(inside=True)})):
+            overload(function, jit_options=options | more, strict=False, target=target)(choose)
 
-
-class _ApartInside(_Apart, _Inside):
-    """Does both."""
-
-
-def apart(function: Callable[..., Any]) -> Any:
-    """Compile `function` into its callers, on its word that no two of its arrays overlap: loops then vectorise."""
-    return inlined(function, _ApartInside)
+    return register
 
 
 def around(function: Callable[..., Any], *kernels: Any) -> Any:
@@ -202,7 +296,7 @@ def around(function: Callable[..., Any], *kernels: Any) -> Any:
     # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
     # caches of two processes may bear the same: one would then be called for the other.
     function.__qualname__ += f"_{digest[:16] if cacheable else uuid.uuid4().hex}"
-    compiled = numba.njit(pipeline_class=_Apart, **OPTIONS)(function)
+    compiled = numba.njit(pipeline_class=_compiler(apart=True), **OPTIONS)(function)
     if cacheable:
         compiled = _cached(compiled)
         compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
@@ -215,14 +309,9 @@ def compile_for(function: Callable[..., Any], signature: Any) -> Any:
     Naming the signature is what lets an argument be a `numba.types.FunctionType`: code that calls a function through
     such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
     """
-    compiled = _cached(numba.njit(**OPTIONS)(function))
-    collecting = gc.isenabled()
-    gc.disable()  # compiling, or reading the cache, makes much that stays: collecting on the way is time lost
-    try:
+    compiled = _cached(numba.njit(pipeline_class=_compiler(), **OPTIONS)(function))
+    with _uncollected():
         compiled.compile(signature)
-    finally:
-        if collecting:
-            gc.enable()
     compiled.disable_compile()
     return compiled
 
@@ -313,7 +402,7 @@ def count_of(dims: Any) -> int:
     return dims if isinstance(dims, int) else len(dims)
 
 
-@overload(count_of)
+@_written(count_of)
 def _count_of(dims):  # type: ignore[no-untyped-def]  # Numba compares the signatures, annotations included
     if isinstance(dims, numba.types.Integer):
         return lambda dims: dims
@@ -332,7 +421,7 @@ def generally(dims: Any, lanes: int | None) -> Any:
     return dims if lanes is None else count_of(dims)
 
 
-@overload(generally)
+@_written(generally)
 def _generally(dims, lanes):  # type: ignore[no-untyped-def]  # as above
     if isinstance(lanes, numba.types.NoneType):
         return lambda dims, lanes: dims
@@ -350,7 +439,7 @@ def counted(count: int, table: Any) -> Any:
     return count
 
 
-@overload(counted)
+@_written(counted)
 def _counted(count, table):  # type: ignore[no-untyped-def]  # as above
     if table.dtype == numba.float32:
         return lambda count, table: np.float32(count)

@@ -36,19 +36,23 @@ def summarize(values: npt.ArrayLike) -> Summary:
     >>> summarize([1.0, 2.0, 3.0]).mean
     2.0
     """
-    array = np.asarray(values, dtype=float)
-    mean, count = float(array.mean()), array.size
+    return Summary(*(float(each[0]) for each in _summaries(np.asarray(values, dtype=float).reshape(1, -1))))
+
+
+def _summaries(rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the numbers of a `Summary` for each row of values."""
+    mean, count = rows.mean(axis=1), rows.shape[1]
     if count < 2:
-        return Summary(mean, math.nan, math.nan, math.nan)
-    sd = float(array.std(ddof=1))
+        unknown = np.full(len(rows), math.nan)
+        return mean, unknown, unknown, unknown
+    sd = rows.std(axis=1, ddof=1)
     half = student_t(count - 1) * sd / math.sqrt(count)
-    return Summary(mean, sd, mean - half, mean + half)
+    return mean, sd, mean - half, mean + half
 
 
 def band_of(values: Floats) -> tuple[Floats, Floats, Floats]:
     """Return mean, low and high (95 %) of each column of (trials, columns); of one trial, the mean three times."""
-    columns = [summarize(column) for column in values.T]
-    mean, low, high = (np.array([getattr(each, name) for each in columns]) for name in ("mean", "low", "high"))
+    mean, _, low, high = _summaries(np.ascontiguousarray(values.T))
     return mean, np.where(np.isnan(low), mean, low), np.where(np.isnan(high), mean, high)
 
 
