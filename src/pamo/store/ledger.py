@@ -132,7 +132,7 @@ class Ledger:
             entry = self.entries[event.id] = Entry(event, sequence)
             if event.key is not None:
                 self.keys[event.key] = entry
-            return Receipt(Outcome.RECORDED, sequence, decision=event), event
+            return Receipt(Outcome.RECORDED, sequence, (), event), event
         if isinstance(event, ArmAdded | ArmRetired):
             state = self.changed.get(event.arm) or self.arms.get(event.arm)
             receipt = judge_arm(event, state)
