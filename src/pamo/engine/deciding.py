@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
 from typing import Any
 from zlib import crc32
 
@@ -24,7 +25,7 @@ from pamo.engine.changing import Watch
 from pamo.engine.experiment import served
 from pamo.engine.explaining import details
 from pamo.engine.features import table_of
-from pamo.engine.kernels import PROPENSITY, SEEN
+from pamo.engine.kernels import PROPENSITY, SEEN, out_width
 from pamo.engine.plans import Chooser, ReadyPolicy, Room, blank, room_for_one
 from pamo.engine.prior import Prior
 from pamo.engine.under_way import TAIL, UnderWay
@@ -112,6 +113,7 @@ class Decider:
         self._table: Arms | None = None
         self._offers: dict[tuple[str, ...] | None, Offer] = {}
         self._remembered = 0
+        self._unpacked = Struct(f"{out_width(count)}d").unpack
         self._rooms: dict[int, Room] = {}
         self._ready: dict[int, tuple[Any, ...]] = {}
         self._foretelling = False
@@ -180,14 +182,14 @@ class Decider:
                 plan.lean(self.prior.offset_of(user, features))
             with store.lock:
                 self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
-            row = tuple(numbers.tolist())
+            row = self._unpacked(numbers)
             if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
                 own = self._complete(user, sums, table)
                 if self.prior.explained is not None:
                     plan.lean(self.prior.offset_of(user, features))
                 with store.lock:
                     self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
-                row = tuple(numbers.tolist())
+                row = self._unpacked(numbers)
             if row[-1] > 0.0:
                 self.watch.suspect(user)
             self.watch.look(table)
@@ -457,21 +459,16 @@ class Decider:
         self._chooser.foretell(None if foretold is None else np.where(foretold.hidden > 0.0, foretold.means, np.nan))
 
     def _plan(self, is_known: bool, has_stated: bool) -> ReadyPolicy:
-        if is_known:
-            plan = self.known
-            if not plan.asks:
-                raise InputError(
-                    f"{plan.policy.id} does not read a preference given with a decision: leave it out, or use "
-                    "the policy 'recommended', which does",
-                    "preference",
-                )
+        plan = self.known if is_known else self.stated if has_stated else self.hidden
+        if plan.asks is is_known:
             return plan
-        plan = self.stated if has_stated else self.hidden
-        if plan.asks:
-            raise InputError(
-                f"{plan.policy.id} needs the user's preference with each decision: pass preference=…", "preference"
+        told = "needs the user's preference with each decision: pass preference=…"
+        if is_known:
+            told = (
+                "does not read a preference given with a decision: leave it out, or use the policy 'recommended', "
+                "which does"
             )
-        return plan
+        raise InputError(f"{plan.policy.id} {told}", "preference")
 
     def _newest(self) -> Arms:
         """Return the arms, and start over if they are others than before."""
