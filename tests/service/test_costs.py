@@ -112,7 +112,7 @@ def test_offers_are_remembered_up_to_so_many_bytes(monkeypatch: pytest.MonkeyPat
         assert all(any(arm is one for one in table.ids) for arm in kept[:3])  # and not copies of what was sent
         for k in range(1, 400):
             engine.decide("ann", k=k)
-        assert sum(picks.nbytes for _, picks in decider._blanks.values()) < 100_000
+        assert sum(picks.nbytes for _, picks, *_ in decider._rooms.values()) < 100_000
 
 
 def test_a_k_that_is_none_is_refused_before_it_is_reckoned_with() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from pamo import Engine
-from pamo.store import Objective, Setup, open_store
+from pamo.store import Objective, Setup, fold, names, open_store
 from pamo.store.maintenance import verify
 from tests.engine.worlds import World
 from tests.store.homes import Home
@@ -39,15 +41,28 @@ def test_workers_on_one_database_learn_from_one_another(postgres_url: Callable[[
         assert store.arms().statistics.pulls.sum() == 12 * len(world.users) + 1
 
 
-def test_one_users_row_is_the_same_as_among_many(home: Home) -> None:
+@pytest.mark.parametrize("recent", [2, names.RECENT])
+def test_one_users_row_is_the_same_as_among_many(home: Home, recent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever has become of the user since the row was last asked for."""
+    monkeypatch.setattr(names, "RECENT", recent)
+    monkeypatch.setattr(fold, "RECENT", recent)
     world = World(users=3, seed=32)
     store = home.open(Setup(tuple(map(Objective, world.names))))
-    with world.engine(store=store) as engine:
-        world.play(engine, 2, "stated")
-        world.answer(engine, engine.decide("u1"))
-        engine.erase_user("u2")
+
+    def check() -> None:
         for user in ("u0", "u1", "u2", "nobody"):
             with store.lock:
                 one, many = store.user_row(user), store.user_rows([user])
                 assert [rows.tolist() for rows in one] == [rows.tolist() for rows in many]
-        assert store.user_row("u1")[0][0, 0] == 3
+
+    with world.engine(store=store) as engine:
+        world.play(engine, 1)
+        check()
+        world.play(engine, 1, "stated")
+        check()
+        engine.erase_user("u2")
+        check()
+        world.answer(engine, engine.decide("u2"))
+        world.answer(engine, engine.decide("u1"))
+        check()
+        assert [store.user_row(user)[0][0, 0] for user in world.users] == [2, 3, 1]

@@ -88,7 +88,7 @@ def test_a_report_names_what_differs(tmp_path: Path) -> None:
     source._fold.apply(UserErased("u3", at=1.0))
     source._fold._set_arm("A", source._fold.arm_states["A"]._replace(name="other"))
     source._fold.decisions += 1
-    source._fold._table = None
+    source._fold.table = None
     words = " ".join(verify(source).differences)
     for part in ("arm B: moments", "user u3: only the journal", "states or features", "pending: 0 by the journal, 1"):
         assert part in words

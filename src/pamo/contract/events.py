@@ -243,6 +243,10 @@ class Outcome(StrEnum):
     """The feedback came too late."""
 
 
+RECORDED = Outcome.RECORDED
+"""The usual one, for whoever counts microseconds: to read it off its class takes ten times as long."""
+
+
 @dataclass(slots=True)
 class Receipt:
     """The answer to an appended event.

@@ -117,7 +117,7 @@ class Watch:
         self._watches_users, self._watches_arms = lives.users is None, lives.arms is None
         self._suspects: dict[str, None] = {}
         self._turns = 0
-        self._states: tuple[Floats, Floats] | None = None
+        self._states: Floats | None = None  # two earlier ones of all arms, the older first
         self._changed: list[ArmChanged] = []
         self.due = False
         """Whether there is anything to be tested or told."""
@@ -153,25 +153,26 @@ class Watch:
         with self._store.lock:
             now = _sums_of(table.statistics)
         if self._states is None:
-            self._states = now.copy(), now
+            self._states = np.stack([now, now])
             return
-        older, newer = (_grown(state, now) for state in self._states)
-        found = [(_compare(now - state, state), now - state) for state in (older, newer)]
-        (first, since_first), (second, since_second) = found
-        for i in np.flatnonzero((np.maximum(first, second) > 0.0).any(axis=1)).tolist():
+        states = _grown(self._states, now)
+        since = now - states
+        first, second = _compare(since, states)
+        found = np.maximum(first, second) > 0.0
+        for i in np.flatnonzero(found.any(axis=1)).tolist():
             kept, after = {}, now[i].copy()
             after[COMPLETE] = 0.0
-            for d in np.flatnonzero(np.maximum(first[i], second[i]) > 0.0).tolist():
-                sums = (since_first if first[i, d] > second[i, d] else since_second)[i, :COMPLETE, d]
+            for d in np.flatnonzero(found[i]).tolist():
+                sums = since[0 if first[i, d] > second[i, d] else 1, i, :COMPLETE, d]
                 kept[self._scales.names[d]] = self._scales.raw_sums(self._scales.names[d], *sums.tolist())
                 after[:COMPLETE, d] = sums
             self._changed.append(ArmChanged(table.ids[i], self._clock(), kept))
             self.due = True
             # As the row will be: pulls since then must not be told from what is taken out of it.
-            newer[i] = older[i] = after
-        moved = now[:, 0].max(axis=1) - newer[:, 0].max(axis=1) >= BLOCK
-        older[moved], newer[moved] = newer[moved], now[moved]
-        self._states = older, newer
+            states[:, i] = after
+        moved = now[:, 0].max(axis=1) - states[1, :, 0].max(axis=1) >= BLOCK
+        states[0, moved], states[1, moved] = states[1, moved], now[moved]
+        self._states = states
 
     # Testing, which may take its time
 
@@ -233,33 +234,38 @@ def _sums_of(arms: ArmStatistics) -> Floats:
     return np.stack([arms.objective_count, arms.objective_sum, arms.objective_square, complete], axis=1)
 
 
-def _grown(state: Floats, now: Floats) -> Floats:
-    """Return an earlier state with the arms that were added since; one that began anew was never otherwise."""
-    state = np.concatenate([state, now[len(state) :]])
-    anew = (state > now)[:, [0, COMPLETE]].any(axis=(1, 2))
-    state[anew] = now[anew]
-    return state
+def _grown(states: Floats, now: Floats) -> Floats:
+    """Return earlier states with the arms that were added since; one that began anew was never otherwise."""
+    new = now[states.shape[1] :]
+    states = np.concatenate([states, np.stack([new, new])], axis=1)
+    anew = (states > now)[:, :, [0, COMPLETE]].any(axis=(2, 3))
+    states[anew] = np.broadcast_to(now, states.shape)[anew]
+    return states
 
 
 def _compare(recent: Floats, before: Floats) -> Floats:
-    """Return by how much the evidence that recent scores are another arm's is above its threshold, (arms, D)."""
-    count, total, squares = before[:, 0], before[:, 1], before[:, 2]
-    number = np.maximum(recent[:, 0], 1.0)
-    tested = (count >= FEWEST_PULLS) & (recent[:, 0] >= FEWEST_PULLS)
+    """Return by how much the evidence that recent scores are another arm's is above its threshold, (…, arms, D)."""
+    count, total, squares = (before[..., place, :] for place in range(COMPLETE))
+    number = np.maximum(recent[..., 0, :], 1.0)
+    tested = (count >= FEWEST_PULLS) & (recent[..., 0, :] >= FEWEST_PULLS)
     if not tested.any():
         return np.full(tested.shape, -np.inf)
     count = np.maximum(count, 1.0)
-    mean, new = total / count, recent[:, 1] / number
+    mean, new = total / count, recent[..., 1, :] / number
     scatter = np.maximum(squares - count * mean**2, 0.0)
-    scatter += np.maximum(recent[:, 2] - number * new**2, 0.0)
+    scatter += np.maximum(recent[..., 2, :] - number * new**2, 0.0)
     freedom = np.maximum(count - 1.0, 0.0) + np.maximum(number - 1.0, 0.0)
-    common = (scatter.sum(axis=0) + 1e-9) / np.maximum(freedom.sum(axis=0), 1.0)
+    common = (_over_arms(scatter) + 1e-9) / np.maximum(_over_arms(freedom), 1.0)
     variance = np.maximum((scatter + PRIOR_PULLS * common) / (freedom + PRIOR_PULLS), common)
-    seen = before[:, 0] > 0.0
-    arms = np.maximum(seen.sum(axis=0), 1.0)
-    level = np.where(seen, mean, 0.0).sum(axis=0) / arms
-    between = np.maximum(np.where(seen, (mean - level) ** 2, 0.0).sum(axis=0) / arms, 1e-3)
+    seen = before[..., 0, :] > 0.0
+    arms = np.maximum(_over_arms(seen), 1.0)
+    level = _over_arms(np.where(seen, mean, 0.0)) / arms
+    between = np.maximum(_over_arms(np.where(seen, (mean - level) ** 2, 0.0)) / arms, 1e-3)
     old_variance, new_variance = variance * (1.0 / count + 1.0 / number), between + variance / number
     gain = (new - mean) ** 2 / old_variance - (new - level) ** 2 / new_variance + np.log(old_variance / new_variance)
     found = np.minimum(0.5 * gain, CAP * number) - THRESHOLD - np.log1p(count)
     return np.where(tested, found, -np.inf)
+
+
+def _over_arms(numbers: Any) -> Any:
+    return numbers.sum(axis=-2, keepdims=True)

@@ -14,6 +14,7 @@ from pamo.contract.answers import Decision, Feedback, FeedbackResult
 from pamo.contract.codes import Code
 from pamo.contract.events import (
     ARMS,
+    RECORDED,
     ArmAdded,
     ArmRetired,
     DecisionMade,
@@ -22,7 +23,6 @@ from pamo.contract.events import (
     ExperimentStarted,
     FeaturesDeclared,
     FeedbackGiven,
-    Outcome,
     Receipt,
     UserErased,
     UserKnown,
@@ -158,11 +158,12 @@ class Core:
 
     def decided(self, event: DecisionMade, receipt: Receipt) -> Decision:
         """Return the decision that counts: where its key was used before, the first."""
-        if receipt.outcome is not Outcome.RECORDED:
+        made, repeated = receipt.decision, receipt.outcome is not RECORDED
+        if repeated:
             self.decider.under_way.forget(event.id)
-        if receipt.decision is None:
+        if made is None:
             raise refusal(receipt)
-        return answer(receipt.decision, receipt.outcome is Outcome.DUPLICATE)
+        return answer(made, repeated)
 
     def repeated(self, request: Request) -> Decision | None:
         """Return the decision that was made for the same request under the same key, though it could not be made now.
@@ -228,8 +229,8 @@ class Core:
 
     def answered(self, event: FeedbackGiven, receipt: Receipt) -> Feedback:
         """Return what became of a feedback."""
-        outcome, made, learned = receipt.outcome, receipt.decision, receipt.learned
-        if outcome is Outcome.RECORDED and made is not None:
+        recorded, made, learned = receipt.outcome is RECORDED, receipt.decision, receipt.learned
+        if recorded and made is not None:
             self.decider.under_way.end(event.decision, event.at)
             if made.user is not None:
                 self.decider.prior.note(made.user)
@@ -238,7 +239,7 @@ class Core:
         missing: tuple[str, ...] = ()
         if len(learned) < len(self._lessons):
             missing = tuple(one for one in self._lessons if one not in learned)
-        return Feedback(event.decision, "recorded" if outcome is Outcome.RECORDED else "duplicate", learned, missing)
+        return Feedback(event.decision, "recorded" if recorded else "duplicate", learned, missing)
 
     def results(self, events: Sequence[FeedbackGiven], receipts: Sequence[Receipt]) -> list[FeedbackResult]:
         """Return what became of each of many feedbacks."""
@@ -380,7 +381,7 @@ class Core:
         receipt = await face.record(UserErased(user, self.clock()))
         self.decider.prior.forget(user)
         self.decider.watch.forget(user)
-        return receipt.outcome is Outcome.RECORDED
+        return receipt.outcome is RECORDED
 
 
 def answer(made: DecisionMade, repeated: bool = False) -> Decision:

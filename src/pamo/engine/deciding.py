@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
 from typing import Any
 from zlib import crc32
 
@@ -24,8 +25,8 @@ from pamo.engine.changing import Watch
 from pamo.engine.experiment import served
 from pamo.engine.explaining import details
 from pamo.engine.features import table_of
-from pamo.engine.kernels import PROPENSITY, SEEN
-from pamo.engine.plans import Chooser, ReadyPolicy, blank
+from pamo.engine.kernels import PROPENSITY, SEEN, out_width
+from pamo.engine.plans import Chooser, ReadyPolicy, Room, blank, room_for_one
 from pamo.engine.prior import Prior
 from pamo.engine.under_way import TAIL, UnderWay
 from pamo.errors import InputError, unknown_name
@@ -40,6 +41,9 @@ from pamo.streams import POLICY, stream_for
 
 REMEMBERED = 1_000_000
 """Arms in all the offers that are remembered, at 16 bytes each: an offer counts for at least a hundred."""
+
+MOST_KEPT = 100
+"""Arms to rank, at most, for which room is kept."""
 
 FITTED_EVERY = 256
 """Decisions after which what is common is fitted anew where sums fade; with many users, four for each."""
@@ -109,7 +113,9 @@ class Decider:
         self._table: Arms | None = None
         self._offers: dict[tuple[str, ...] | None, Offer] = {}
         self._remembered = 0
-        self._blanks: dict[int, tuple[Floats, Ints]] = {}
+        self._unpacked = Struct(f"{out_width(count)}d").unpack
+        self._rooms: dict[int, Room] = {}
+        self._ready: dict[int, tuple[Any, ...]] = {}
         self._foretelling = False
         lives = store.setup.half_life or HalfLives()
         self._by_rounds = ROUNDS in [one.unit for one in (lives.users, lives.arms) if one is not None]
@@ -167,35 +173,30 @@ class Decider:
             table = self._newest()
             if self._forgets:
                 self._forget(1)
-            offered, offer, starts = self._offer(table, arms)
-            ranked = _ranked(k, len(offer))
-            room = self._blanks.get(ranked)
-            if room is None:
-                room = blank(1, len(self.names), ranked)
-                if ranked <= 100:
-                    self._blanks[ranked] = room
-            out, picks = room
-            out[0, -2] = crc32(user.encode())
+            ready = self._ready.get(k) if arms is None and type(k) is int else None
+            offered, offer, starts, out, picks, numbers, picked = ready or self._make_ready(table, arms, k)
+            numbers[-2] = crc32(user.encode())
             own = self._complete(user, sums, table)
             scores = None if given is None else self._known_scores(given, offered or (), len(offer))
             if self.prior.explained is not None and plan.shared:
                 plan.lean(self.prior.offset_of(user, features))
             with store.lock:
                 self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
-            row = tuple(out[0].tolist())
+            row = self._unpacked(numbers)
             if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
                 own = self._complete(user, sums, table)
                 if self.prior.explained is not None:
                     plan.lean(self.prior.offset_of(user, features))
                 with store.lock:
                     self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
-                row = tuple(out[0].tolist())
+                row = self._unpacked(numbers)
             if row[-1] > 0.0:
                 self.watch.suspect(user)
             self.watch.look(table)
             ids = table.ids
-            chosen = (ids[picks.item(0)],) if ranked == 1 else tuple(ids[i] for i in picks[0].tolist())
-        return self._event(user, chosen, row, plan, ids, offered, k, preference, key, given, group)
+            chosen = (ids[picked[0]],) if k == 1 else tuple([ids[i] for i in picked])
+        why = details(row, chosen[0], ids, self.names, self._renamed)
+        return self._made(user, chosen, row[PROPENSITY], plan.label, offered, k, preference, key, why, given, group)
 
     def check(self, request: Request) -> None:
         """Raise `InputError` for a request that no arms could make right."""
@@ -279,7 +280,8 @@ class Decider:
             offers = [self._offer(table, one.arms) for one in requests]
             for n, one in enumerate(requests):
                 plan = self._plan(one.preference is not None, stated[n, 0] > 0.0)
-                groups.setdefault((plan, _ranked(one.k, len(offers[n][1]))), []).append(n)
+                check_k(one.k)
+                groups.setdefault((plan, min(one.k, len(offers[n][1]))), []).append(n)
             for (plan, k), members in groups.items():
                 out, picks = blank(len(members), len(self.names), k)
                 rows = [offers[n][1] for n in members]
@@ -301,16 +303,17 @@ class Decider:
                         self.watch.suspect(requests[n].user)
                     self.watch.look(table)
                     one, chosen = requests[n], tuple(table.ids[i] for i in picked)
-                    events[n] = self._event(
+                    why = details(tuple(row), chosen[0], table.ids, self.names, self._renamed)
+                    events[n] = self._made(
                         one.user,
                         chosen,
-                        tuple(row),
-                        plan,
-                        table.ids,
+                        row[PROPENSITY],
+                        plan.label,
                         offers[n][0],
                         one.k,
                         one.preference,
                         one.key,
+                        why,
                         given[n],
                         group,
                     )
@@ -385,23 +388,6 @@ class Decider:
         offers = [everything if one.arms is None else len(one.arms) for one in requests]
         return sum(arms * min(max(one.k, 1), arms) for arms, one in zip(offers, requests, strict=True))
 
-    def _event(
-        self,
-        user: str,
-        chosen: tuple[str, ...],
-        row: tuple[float, ...],
-        plan: ReadyPolicy,
-        ids: Sequence[str],
-        offered: tuple[str, ...] | None,
-        k: int,
-        preference: Mapping[str, float] | None,
-        key: str | None,
-        given: Mapping[str, Mapping[str, float]] | None,
-        group: tuple[str, str] | None,
-    ) -> DecisionMade:
-        why = details(row, chosen[0], ids, self.names, named=self._renamed)
-        return self._made(user, chosen, row[PROPENSITY], plan.label, offered, k, preference, key, why, given, group)
-
     def _made(
         self,
         user: str,
@@ -419,6 +405,7 @@ class Decider:
         decision, now = new_id(), self._clock()
         self.under_way.begin(decision, chosen[0], now)
         rounds = tuple(count + 1 for count in self._store.clock(user, chosen)) if self._by_rounds else None
+        # By place: names would take a quarter longer.
         return DecisionMade(
             decision,
             user,
@@ -432,8 +419,9 @@ class Decider:
             key,
             why,
             given,
-            rounds=rounds,
-            group=group,
+            None,
+            rounds,
+            group,
         )
 
     def _forget(self, decisions: int) -> None:
@@ -471,26 +459,23 @@ class Decider:
         self._chooser.foretell(None if foretold is None else np.where(foretold.hidden > 0.0, foretold.means, np.nan))
 
     def _plan(self, is_known: bool, has_stated: bool) -> ReadyPolicy:
-        if is_known:
-            plan = self.known
-            if plan.kind != Kind.KNOWN:
-                raise InputError(
-                    f"{plan.policy.id} does not read a preference given with a decision: leave it out, or use "
-                    "the policy 'recommended', which does",
-                    "preference",
-                )
+        plan = self.known if is_known else self.stated if has_stated else self.hidden
+        if plan.asks is is_known:
             return plan
-        plan = self.stated if has_stated else self.hidden
-        if plan.kind == Kind.KNOWN:
-            raise InputError(
-                f"{plan.policy.id} needs the user's preference with each decision: pass preference=…", "preference"
+        told = "needs the user's preference with each decision: pass preference=…"
+        if is_known:
+            told = (
+                "does not read a preference given with a decision: leave it out, or use the policy 'recommended', "
+                "which does"
             )
-        return plan
+        raise InputError(f"{plan.policy.id} {told}", "preference")
 
     def _newest(self) -> Arms:
         """Return the arms, and start over if they are others than before."""
-        table = self._store.arms()
-        if self._table is None or table.version != self._table.version:
+        table, last = self._store.arms(), self._table
+        if table is last:
+            return table
+        if last is None or table.version != last.version:
             declared = self._store.features
             known = table_of(table.features, declared)[1] if declared else None
             self._chooser.take(len(table.ids), known)
@@ -521,7 +506,20 @@ class Decider:
             offer = self._offers[ids] = (ids, places, np.array([0, len(places)]))
         return offer
 
+    def _make_ready(self, table: Arms, arms: OfferLike | None, k: int) -> tuple[Any, ...]:
+        """Return an offer and room to rank so many of it; where all arms are on offer, both are kept."""
+        offer = self._offer(table, arms)
+        check_k(k)
+        ranked = min(k, len(offer[1]))
+        room = self._rooms.get(ranked) or room_for_one(len(self.names), ranked)
+        if k <= MOST_KEPT:
+            self._rooms[ranked] = room
+            if arms is None:
+                self._ready[k] = (*offer, *room)
+        return (*offer, *room)
+
     def _forget_offers(self) -> None:
+        self._ready.clear()
         self._offers.clear()
         self._remembered = 0
 
@@ -580,11 +578,6 @@ def _row(table: Arms, arm: str) -> int:
     if not table.active[row]:
         raise InputError(f"arm {arm!r} is retired: leave it out of the offer, or add it again", "arms")
     return row
-
-
-def _ranked(k: int, arms: int) -> int:
-    check_k(k)
-    return min(k, arms)
 
 
 def check_k(k: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from pamo.contract.answers import ArmScore, ExplainedDecision, Explanation, Given
@@ -18,12 +19,11 @@ from pamo.engine.kernels import (
     UNSEEN,
     WEIGHTS,
 )
-from pamo.plain import plain
 from pamo.store import Arms
 
 
 def details(
-    row: Sequence[float], chosen: str, ids: Sequence[str], names: Sequence[str], *, named: bool
+    row: Sequence[float], chosen: str, ids: Sequence[str], names: Sequence[str], named: bool
 ) -> dict[str, Any] | None:
     """Return what the journal keeps of the numbers behind a decision: plain, and without infinities.
 
@@ -35,10 +35,11 @@ def details(
     weights = row[WEIGHTS:first]
     if weights[0] != weights[0]:  # NaN: the policy forms no preference
         return None
+    bonus = row[REWARD_BONUS]
     kept: dict[str, Any] = {
         "preference": weights,
         "means": row[first : first + objectives],
-        "reward_bonus": plain(row[REWARD_BONUS]),
+        "reward_bonus": bonus if isfinite(bonus) else None,
         "preference_bonus": row[PREFERENCE_BONUS],
     }
     if named:
@@ -49,10 +50,11 @@ def details(
     if greedy < 0:
         kept["nothing_seen"] = True
     elif ids[greedy] != chosen:
+        bonus = row[GREEDY_REWARD]
         kept["without_exploration"] = {
             "arm": ids[greedy],
             "means": row[first + objectives : first + 2 * objectives],
-            "reward_bonus": plain(row[GREEDY_REWARD]),
+            "reward_bonus": bonus if isfinite(bonus) else None,
             "preference_bonus": row[GREEDY_PREFERENCE],
         }
     return kept

@@ -59,7 +59,7 @@ from pamo.store.base import (
     new_version,
 )
 from pamo.store.groups import Groups
-from pamo.store.names import ABSENT, Names
+from pamo.store.names import ABSENT, RECENT, Names
 from pamo.store.scales import Scales
 
 NEVER = (-1.0, -1.0)
@@ -335,10 +335,13 @@ class Fold:
         """By an arm's row, the number of the last event for its change."""
         self.groups = Groups(self.objectives)
         self._held: dict[int, Floats] | None = None
+        self.at_hand: dict[str, tuple[Floats, Floats]] = {}
+        """What `user_row` returned lately of users who are known: rows stay where they are."""
         self._nobody = np.zeros((0, self.user_sums.width))
         self._no_sums = np.zeros((1, user_width(self.objectives)))
         self._no_stated = np.zeros((1, stated_width(self.objectives)))
-        self._table: Arms | None = None
+        self.table: Arms | None = None
+        """The arms as `arms` returned them last; None once they are others."""
 
     def apply(self, event: Event, sequence: int = 0) -> None:
         """Add one recorded event."""
@@ -370,11 +373,13 @@ class Fold:
             self.groups.end(event)
         elif isinstance(event, Declared) and sequence > self.declared:
             raise RedeclaredError(event.setup, sequence)
-        self.sequence = max(self.sequence, sequence)
+        if sequence > self.sequence:  # noqa: PLR1730  # `max` takes five times as long
+            self.sequence = sequence
 
     def erase(self, user: str) -> None:
         """Forget a user; the arms keep what they learned."""
         self.known.pop(user, None)
+        self.at_hand.pop(user, None)
         row = self.user_names.find(user)
         if row == ABSENT:
             return
@@ -396,9 +401,9 @@ class Fold:
 
     def arms(self) -> Arms:
         """Return the arms with a view of their sums."""
-        if self._table is None:
+        if self.table is None:
             # Copies of what lies ready: whoever adds arms one by one, and looks at them, would wait for more.
-            self._table = Arms(
+            self.table = Arms(
                 tuple(self.arm_rows),
                 tuple(self._arm_names),
                 np.frombuffer(self._arm_active, dtype=bool).copy(),
@@ -407,7 +412,7 @@ class Fold:
                 new_version(),
                 tuple(self._arm_features),
             )
-        return self._table
+        return self.table
 
     def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
         """Return the rows of these users, and of their stated preferences: zeros for those who are not known."""
@@ -450,11 +455,14 @@ class Fold:
         if self._lives.users is not None:
             return self.user_rows([user])
         own, place = self.stated_rows[row], row & 0xFFFF
-        sums = self.user_sums.chunks[row >> 16][place : place + 1]
-        if own < 0:
-            return sums, self._no_stated
-        place = own & 0xFFFF
-        return sums, self.stated_sums.chunks[own >> 16][place : place + 1]
+        sums, stated = self.user_sums.chunks[row >> 16][place : place + 1], self._no_stated
+        if own >= 0:
+            place = own & 0xFFFF
+            stated = self.stated_sums.chunks[own >> 16][place : place + 1]
+        if len(self.at_hand) == RECENT:
+            self.at_hand.clear()
+        self.at_hand[user] = found = sums, stated
+        return found
 
     def user_pairs(self, ids: Sequence[str]) -> Pairs:
         """Return the rows of these users' pairs."""
@@ -511,6 +519,7 @@ class Fold:
             stated = self.stated_rows[user]
             if stated == ABSENT:
                 stated = self.stated_rows[user] = self.stated_sums.add()
+                self.at_hand.pop(event.user or "", None)
             _state(values, self.stated_sums.chunks[stated >> 16], stated & 0xFFFF, ages[1])
         if ages[0] >= 0.0:
             self._read_arms(arm)
@@ -598,7 +607,7 @@ class Fold:
         assert life is not None
         now = life.age(self.newest, 0.0) // STEP * STEP
         if len(self._read) < len(self.block):
-            self._read, self._table, self._read_at = np.zeros((len(self.block), self._read.shape[1])), None, -math.inf
+            self._read, self.table, self._read_at = np.zeros((len(self.block), self._read.shape[1])), None, -math.inf
         if now != self._read_at:
             self._read_at = now
             _read_rows(self._read, self.block, now)
@@ -684,7 +693,7 @@ class Fold:
         self._arm_names[row : row + 1] = [state.name]
         self._arm_active[row : row + 1] = bytes([state.active])
         self._arm_features[row : row + 1] = [state.features]
-        self._table = None
+        self.table = None
 
     def restore_user(self, user: str, sums: Floats, stated: Floats | None) -> None:
         """Take over a user with the rows there are."""

@@ -59,8 +59,11 @@ class FoldedStore(Store):
 
     def arms(self) -> Arms:
         """Return the arms, with a view of their sums."""
-        with self.lock:
-            return self._fold.arms()
+        table = self._fold.table  # whole when it is there, so that nobody need wait for those who write
+        if table is None:
+            with self.lock:
+                table = self._fold.arms()
+        return table
 
     def user_rows(self, ids: Sequence[str]) -> tuple[Floats, Floats]:
         """Return users' sums as rows."""
@@ -69,8 +72,11 @@ class FoldedStore(Store):
 
     def user_row(self, user: str) -> tuple[Floats, Floats]:
         """Return views of one user's sums."""
-        with self.lock:
-            return self._fold.user_row(user)
+        found = self._fold.at_hand.get(user)  # as of the arms
+        if found is None:
+            with self.lock:
+                found = self._fold.user_row(user)
+        return found
 
     def user_pairs(self, ids: Sequence[str]) -> Pairs:
         """Return the sums of users' pairs."""

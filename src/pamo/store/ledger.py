@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pamo.contract.codes import Code
-from pamo.contract.events import ARMS, refused
+from pamo.contract.events import ARMS, RECORDED, refused
 from pamo.store.ages import Ages
 from pamo.store.base import (
     ArmAdded,
@@ -115,7 +115,7 @@ class Ledger:
                 assert entry is not None  # otherwise it was judged unknown
                 entry.parts = (*entry.parts, (sequence, judged))
                 learned = self.scales.learned(judged if judged.part == 1 else entry.whole(judged.arm or ""))
-                return Receipt(Outcome.RECORDED, sequence, learned, entry.decision), judged
+                return Receipt(RECORDED, sequence, learned, entry.decision), judged
             assert isinstance(judged, Receipt)
             if judged.outcome is Outcome.DUPLICATE and entry is not None:
                 judged.learned = self.scales.learned(entry.whole(event.arm or entry.decision.arms[0]))
@@ -132,7 +132,7 @@ class Ledger:
             entry = self.entries[event.id] = Entry(event, sequence)
             if event.key is not None:
                 self.keys[event.key] = entry
-            return Receipt(Outcome.RECORDED, sequence, decision=event), event
+            return Receipt(RECORDED, sequence, (), event), event
         if isinstance(event, ArmAdded | ArmRetired):
             state = self.changed.get(event.arm) or self.arms.get(event.arm)
             receipt = judge_arm(event, state)
@@ -142,7 +142,7 @@ class Ledger:
             self.changed[event.arm] = (
                 state.after(event) if isinstance(event, ArmAdded) else state._replace(active=False)
             )
-            return Receipt(Outcome.RECORDED, sequence), event
+            return Receipt(RECORDED, sequence), event
         if isinstance(event, TasteChanged | UserKnown):
             entry = self.entries.get(event.decision)
             receipt = judge_change(event, entry)
@@ -150,16 +150,16 @@ class Ledger:
                 return receipt or Receipt(Outcome.UNKNOWN), None
             if isinstance(event, UserKnown):
                 entry.known = sequence
-                return Receipt(Outcome.RECORDED, sequence), event
+                return Receipt(RECORDED, sequence), event
             entry.changed = sequence
-            return Receipt(Outcome.RECORDED, sequence), replace(event, place=entry.sequence)
+            return Receipt(RECORDED, sequence), replace(event, place=entry.sequence)
         if isinstance(event, ArmChanged):
             if event.arm not in self:
                 return refused(Code.UNKNOWN_ARM, f"there is no arm {event.arm!r}"), None
-            return Receipt(Outcome.RECORDED, sequence), event
+            return Receipt(RECORDED, sequence), event
         if isinstance(event, ExperimentStarted | ExperimentEnded):
             receipt = judge_experiment(event, self.experiments, self)
-            return receipt or Receipt(Outcome.RECORDED, sequence), event if receipt is None else None
+            return receipt or Receipt(RECORDED, sequence), event if receipt is None else None
         if isinstance(event, FeaturesDeclared):
             known = self.features if event.of == ARMS else self.user_features
             new = tuple(
@@ -168,7 +168,7 @@ class Ledger:
             if not new:
                 return Receipt(Outcome.DUPLICATE), None
             self._new.update((event.of, one.name) for one in new)
-            return Receipt(Outcome.RECORDED, sequence), FeaturesDeclared(new, event.at, event.of)
+            return Receipt(RECORDED, sequence), FeaturesDeclared(new, event.at, event.of)
         return Receipt(Outcome.DUPLICATE, 1), None  # the setup, which was checked to be this journal's
 
 

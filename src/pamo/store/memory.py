@@ -76,10 +76,14 @@ class MemoryStore(FoldedStore):
         self._ledger.experiments = self._fold.groups.experiments
 
     def _record(self, event: Event) -> None:
-        if isinstance(event, _OF_USERS) and event.user is not None:
-            self._places.setdefault(event.user, []).append(len(self._journal))
-        self._journal.append(event)
-        self._fold.apply(event, len(self._journal))
+        journal = self._journal
+        if isinstance(event, _OF_USERS) and (user := event.user) is not None:
+            places = self._places.get(user)
+            if places is None:
+                places = self._places[user] = []
+            places.append(len(journal))
+        journal.append(event)
+        self._fold.apply(event, len(journal))
 
     def append(self, event: Event, *, checked: bool = False) -> Receipt:
         """Record one event."""

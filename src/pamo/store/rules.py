@@ -107,6 +107,7 @@ class Checker:
         self._features = features
         self._objectives = {objective.name: objective for objective in setup.objectives}
         self._bounds = {objective.name: (objective.low, objective.high) for objective in setup.objectives}
+        self._overall = setup.overall.low, setup.overall.high
 
     def check(self, event: Event) -> Event:
         """Return the event, its numbers plain floats; raise `InputError` unless it could be recorded."""
@@ -231,9 +232,11 @@ class Checker:
             raise InputError(f"unknown objective {error!s:.80} in rewards; known: {known}", "rewards") from None
         except AttributeError:
             raise InputError(f"expected rewards by objective, got {event.rewards!r:.80}", "rewards") from None
-        if event.overall is not None:
-            check_score(self._setup.overall, event.overall, "overall")
-            exact = exact and type(event.overall) is float
+        if (overall := event.overall) is not None:
+            low, high = self._overall
+            if type(overall) is not float or not low <= overall <= high:
+                check_score(self._setup.overall, overall, "overall")
+                exact = False
         if event.arm is not None:
             check_text(event.arm, "an arm", "arm")
         if event.preference is not None:
@@ -338,6 +341,7 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, ages: Ages, change
             Code.EXPIRED_DECISION,
             f"decision {event.decision} took feedback for {ages.expires_after:g} s only: nothing was learned",
         )
+    user_changed, arm_changed = _changed_since(entry, arm, changes) if mine else (False, False)
     return FeedbackGiven(
         event.decision,
         rewards,
@@ -348,7 +352,8 @@ def judge_feedback(event: FeedbackGiven, entry: Entry | None, ages: Ages, change
         decision.user,
         before,
         len(entry.parts) + 1,
-        *(_changed_since(entry, arm, changes) if mine else (False, False)),
+        user_changed,
+        arm_changed,
         _age(event, entry, arm) if mine or decision.rounds is not None else None,
         decision.group,
     )

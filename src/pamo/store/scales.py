@@ -20,7 +20,7 @@ class Scales:
             objective.name: (place, objective.low, objective.high - objective.low, objective.lower_is_better)
             for place, objective in enumerate((*setup.objectives, setup.overall))
         }
-        self._overall = setup.overall
+        self._overall = self._scales[setup.overall.name]
         _, lows, spans, turned = zip(*self._scales.values(), strict=True)
         self._lows, self._spans, self._turned = np.array(lows), np.array(spans), np.array(turned)
         self._weights = {name: len(self.names) + 1 + place for place, name in enumerate(self.names)}
@@ -44,7 +44,9 @@ class Scales:
             share = (value - low) / span
             view[place] = 1.0 - share if turned else share
         if event.overall is not None:
-            view[len(self.names)] = self._overall.normalised(event.overall)
+            place, low, span, turned = self._overall
+            share = (event.overall - low) / span
+            view[place] = 1.0 - share if turned else share
         if event.preference is not None:
             for name, value in event.preference.items():
                 if name in self._weights:
