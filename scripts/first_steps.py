@@ -33,10 +33,14 @@ KEPT = ("PATH", "LANG", "LC_ALL", "TERM", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 """What the environment keeps beside what says where packages come from."""
 
 
+def blocks(page: Path, kind: str) -> list[str]:
+    """Return a page's blocks of a kind."""
+    return re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
 def shown(page: Path, beginning: str) -> list[str]:
     """Return the lines of a page's blocks of commands that begin so."""
-    found = re.findall(r"^```text\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    return [line for block in found for line in block.splitlines() if line.startswith(beginning)]
+    return [line for block in blocks(page, "text") for line in block.splitlines() if line.startswith(beginning)]
 
 
 @contextmanager
@@ -115,7 +119,9 @@ def take(source: str, python: str, folder: Path) -> bool:
         with urllib.request.urlopen(url, timeout=60) as answer:
             assert answer.status == 200
         there = clock(f"{demo}, until its page is there")
-    run(str(clone / ".venv" / "bin" / "python"), "-m", "doctest", str(page))
+    example = folder / "example.txt"
+    example.write_text("".join(blocks(page, "python")), encoding="utf-8")
+    run(str(clone / ".venv" / "bin" / "python"), "-m", "doctest", str(example))
     clock("call it from Python")
     (serve,) = shown(page, "pamo serve")
     with started([pamo, *shlex.split(serve)[1:], "--port", "0"], clone, variables) as url:

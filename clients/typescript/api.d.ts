@@ -479,7 +479,7 @@ export interface VariantBody {
   /** How the group is served: live (as everybody is), random, caller (the choice that comes with each decision), arm:ID, or the name of a policy with any hyperparameters, such as prucb-hp-v:reward_scale=0.5. */
   policy?: string | undefined;
   /** Weights by which all of the group are served, in place of their own. */
-  preference?: Record<string, unknown> | null | undefined;
+  preference?: Record<string, number> | null | undefined;
 }
 
 /** The objectives, the scale of the overall score, and the features that arms and users may have. */

@@ -16,6 +16,8 @@ from pamo.store import Store
 
 UNLIKELY = 4.0
 """Standard deviations that a group's size may be off before something must be wrong."""
+MOST = 2.0**53
+"""Users that are told to be needed at most: a program in JavaScript reads no larger number exactly."""
 
 
 def served(
@@ -96,7 +98,7 @@ def _compared(
         found.low > 0.0 if found is not None and shows else None,
         int(treated.number),
         int(control.number),
-        math.ceil(needed / sum(shares) - 1e-6),  # of all who come, only these are in one of the two
+        math.ceil(min(needed / sum(shares) - 1e-6, MOST)),  # of all who come, only these are in one of the two
     )
 
 
