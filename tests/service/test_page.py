@@ -322,7 +322,11 @@ def test_an_experiment_is_told_in_a_sentence_and_in_intervals(show: Open, theme:
             page.close()
             engine.end_experiment()
             variants = [
-                {"name": "cheap <i>", "share": 0.25, "preference": {"taste": 0, "price": 1}},
+                {
+                    "name": "cheap <i> by whatever means there are",
+                    "share": 0.25,
+                    "preference": {"taste": 0, "price": 1},
+                },
                 {"name": "best", "share": 0.25, "policy": "arm:A"},
             ]
             engine.start_experiment("winter", "25%", variants=variants)
@@ -335,7 +339,7 @@ def test_an_experiment_is_told_in_a_sentence_and_in_intervals(show: Open, theme:
             settled(page)
             card = page.locator("section[aria-label=Experiment]")
             expect(card).to_contain_text("Each of the 3 variants has its part of the 5 % of error", timeout=PATIENCE)
-            assert card.locator("h3").all_inner_texts() == ["cheap <i>", "best", "pamo"]
+            assert card.locator("h3").all_inner_texts() == ["cheap <i> by whatever means there are", "best", "pamo"]
             assert card.locator(".badge").all_inner_texts()[1:] == [
                 "25 %: live, by taste 0, price 1",
                 "25 %: arm:A",

@@ -72,7 +72,7 @@ function heading(variant) {
 }
 
 function table(variant, scores, drawn, room) {
-  const head = ["Score", ["With ", name(called(variant))], "Control", "Difference", "Worse / better"];
+  const head = ["Score", variant.name === "treated" ? "With pamo" : "Variant", "Control", "Difference", "Worse / better"];
   const rows = scores.map(([scale, one], place) => {
     const digits = digitsOf(scale);
     const words = one.difference === null
