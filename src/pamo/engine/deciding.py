@@ -179,11 +179,11 @@ class Decider:
             arranged = self.arrange(running)
             variant = group_of(user, running.name, arranged.groups)
             request = Request(user, arms, preference, k, key, features, choice)
+            if variant is not None and variant.apart:
+                return self._decide_apart(request, arranged, variant)
             if arranged.asks_choice:  # a choice that is missing is told whoever it is for
                 self._offered(request, arranged)
             if variant is not None:
-                if variant.apart:
-                    return self._decide_apart(request, arranged, variant)
                 group, plans = (running.name, variant.name), arranged.plans[variant.name]
         sums, stated = store.user_row(user)
         known = self._unknown if preference is None else weights_in(preference, self.names)
