@@ -43,6 +43,16 @@ def shown(page: Path, beginning: str) -> list[str]:
     return [line for block in blocks(page, "text") for line in block.splitlines() if line.startswith(beginning)]
 
 
+def from_clone(page: Path) -> tuple[str, str]:
+    """Return what sets pamo up from a clone, and what its command is then."""
+    told = re.search(
+        r"From a clone, `([^`]+)`[^`]*`[^`]+`, and the command is `([^`]+)`", page.read_text(encoding="utf-8")
+    )
+    if told is None:
+        raise SystemExit(f"{page} does not say how to begin from a clone")
+    return told[1], told[2]
+
+
 @contextmanager
 def started(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Iterator[str]:
     """Start what serves, give its address once it has said it, and stop it in the end."""
@@ -111,9 +121,11 @@ def take(source: str, python: str, folder: Path) -> bool:
 
     run("git", "clone", "--quiet", source, str(clone))
     clock("git clone")
-    run("make", "--silent", ".venv/.ready", f"PYTHON={python}")
-    clock("make .venv/.ready")
-    page, pamo = clone / "docs" / "start.md", str(clone / ".venv" / "bin" / "pamo")
+    page = clone / "docs" / "start.md"
+    made_by, command = from_clone(page)
+    run(*shlex.split(made_by), f"PYTHON={python}")
+    clock(made_by)
+    pamo = str(clone / command)
     (demo,) = shown(page, "pamo demo")
     with started([pamo, *shlex.split(demo)[1:], "--no-browser"], clone, variables) as url:
         with urllib.request.urlopen(url, timeout=60) as answer:
@@ -121,7 +133,7 @@ def take(source: str, python: str, folder: Path) -> bool:
         there = clock(f"{demo}, until its page is there")
     example = folder / "example.txt"
     example.write_text("".join(blocks(page, "python")), encoding="utf-8")
-    run(str(clone / ".venv" / "bin" / "python"), "-m", "doctest", str(example))
+    run(str(Path(pamo).with_name("python")), "-m", "doctest", str(example))
     clock("call it from Python")
     (serve,) = shown(page, "pamo serve")
     with started([pamo, *shlex.split(serve)[1:], "--port", "0"], clone, variables) as url:
