@@ -1,4 +1,4 @@
-"""A store with a month behind it: decisions and feedback of thirty days, as the service records them."""
+"""A store with a month behind it: decisions in an experiment, and feedback to them, as the service records them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.servers import ARMS
-from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Objective, Setup
+from pamo.contract.experiments import Variant, group_of
+from pamo.store import ArmAdded, DecisionMade, Event, ExperimentStarted, FeedbackGiven, Objective, Setup
 from pamo.store.maintenance import begin
 
 DAYS = 30
@@ -29,9 +30,15 @@ def month(events: int, users: int, now: float) -> Iterator[tuple[int, Event]]:
     yield 1, SETUP
     for place, arm in enumerate(ARMS, start=2):
         yield place, ArmAdded(arm, arm, now - DAYS * DAY)
-    sequence = 1 + len(ARMS)
+    variants = Variant("dice", 0.25, "random"), Variant("fair", 0.25, preference={"price": 1, "taste": 1, "service": 1})
+    started = ExperimentStarted("month", now - DAYS * DAY, 0.25, "live", variants=variants)
+    sequence = 2 + len(ARMS)
+    yield sequence, started
+    found = [group_of(f"user-{user}", started.name, started.groups()) for user in range(users)]
+    groups = [None if one is None else (started.name, one.name) for one in found]
     for number, passed in enumerate(when.tolist()):
-        at, user, arm = now - DAYS * DAY + passed, f"user-{int(numbers.integers(users))}", ARMS[number % len(ARMS)]
+        at, who, arm = now - DAYS * DAY + passed, int(numbers.integers(users)), ARMS[number % len(ARMS)]
+        user, group = f"user-{who}", groups[who]
         price, taste, service = numbers.random(3).tolist()
         kept = {
             "preference": [0.28, 0.31, 0.41],
@@ -42,9 +49,13 @@ def month(events: int, users: int, now: float) -> Iterator[tuple[int, Event]]:
         if number % 5 == 0:
             kept["without_exploration"] = {**kept, "arm": ARMS[0], "means": [0.7, 0.6, 0.5]}
         name = f"{number:024x}"
-        yield sequence + 1, DecisionMade(name, user, (arm,), 0.125, "prucb-hp-v@0.1.0", at, explanation=kept)
+        yield (
+            sequence + 1,
+            DecisionMade(name, user, (arm,), 0.125, "prucb-hp-v@0.1.0", at, explanation=kept, group=group),
+        )
         rewards = {"price": 500.0 * price, "taste": 1.0 + 4.0 * taste, "service": service}
-        yield sequence + 2, FeedbackGiven(name, rewards, at, 1.0 + 4.0 * (taste + service) / 2.0, None, arm, user)
+        overall = 1.0 + 4.0 * (taste + service) / 2.0
+        yield sequence + 2, FeedbackGiven(name, rewards, at, overall, None, arm, user, group=group)
         sequence += 2
 
 

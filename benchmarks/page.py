@@ -45,6 +45,8 @@ def views_of(names: Sequence[str], user: str) -> dict[str, list[tuple[str, Any]]
             ("/v1/activity?resolution=hour&limit=720", None),
             ("/v1/activity?resolution=day&limit=365", None),
             ("/v1/statistics", None),
+            ("/v1/alerts", None),
+            ("/v1/experiment", None),
         ],
         "/arms": [
             (f"/v1/front?x={names[0]}&y={names[1]}&limit=200", None),

@@ -1,14 +1,15 @@
 """Simulate experiments with a control group, look at each after every 100 decisions, and count how often they err.
 
-Where there is no difference, at most 5 % of experiments may ever exclude 0, however people's scores are spread, however
-small the control group is, and however often the same people come back. Where there is a difference of 0.2 standard
-deviations, at least 80 % have to find it within twice the sample that a test of a fixed sample would need to find it in
-80 % of cases.
+Where there is no difference, at most 5 % of experiments may ever exclude 0, for any of their variants, however people's
+scores are spread, however small the control group is, and however often the same people come back. Where there is a
+difference of 0.2 standard deviations, at least 80 % have to find it within twice the sample that a test of a fixed
+sample would need to find it in 80 % of cases.
 
     python -m campaigns.comparing --experiments 1000
 
-With `--fault` the intervals are what one might do instead: `fixed`, those of a test that may be looked at once; or
-`decisions`, with decisions in the place of users. The campaign must then find too many errors.
+With `--fault` the intervals are what one might do instead: `fixed`, those of a test that may be looked at once;
+`decisions`, with decisions in the place of users; or `undivided`, of each variant as if it were the only one. The
+campaign must then find too many errors.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from pamo import comparing
 from pamo.comparing import ALPHA, SMALLEST, Sums, difference, fixed_size
 
 EVERY = 100
-FAULTS = ("fixed", "decisions")
+FAULTS = ("fixed", "decisions", "undivided")
 
 
 @dataclass(frozen=True)
 class World:
-    """Experiments of one kind. people: how many there are; 0 is a new one for each decision.
+    """Experiments of one kind. people: how many there are; 0 is a new one for each decision. share: of control.
 
     draw: a person's own mean, as that of many; each score is around it, with as large a variance.
     """
@@ -43,6 +44,7 @@ class World:
     decisions: int
     people: int = 0
     shift: float = 0.0
+    variants: int = 1
 
 
 def normal(rng: np.random.Generator, size: Any) -> Any:
@@ -61,6 +63,7 @@ SAME = [
     World("2 % of scores are 1, 5 % in control", rare, 0.05, 20_000),
     World("1,000 people who come back, half in control", normal, 0.5, 10_000, people=1000),
     World("1,000 people who come back, 10 % in control", normal, 0.1, 10_000, people=1000),
+    World("twenty variants, a third in control", normal, 1 / 3, 20_000, variants=20),
 ]
 
 
@@ -70,12 +73,20 @@ def different(share: float) -> World:
     return World(f"{share:.0%} in control", normal, share, int(size), shift=SMALLEST)
 
 
-def found_after(world: World, experiments: int, rng: np.random.Generator, *, by_decision: bool = False) -> Any:
+def found_after(world: World, experiments: int, rng: np.random.Generator, *, fault: str | None = None) -> Any:
     """Return for each experiment after how many decisions it excluded 0 first, infinity where it never did."""
-    found, sums = np.full(experiments, math.inf), np.zeros((experiments, 2, 3))
+    found, sums = np.full(experiments, math.inf), np.zeros((experiments, 1 + world.variants, 3))
+    alpha = ALPHA if fault == "undivided" else ALPHA / world.variants
+
+    def groups(size: Any) -> Any:
+        """Draw groups, 0 for control."""
+        points = rng.random(size)
+        others = np.minimum((points - world.share) / (1.0 - world.share) * world.variants, world.variants - 0.5)
+        return np.where(points < world.share, 0, 1 + others.astype(int))
+
     if world.people:
-        control = rng.random((experiments, world.people)) < world.share
-        means, own = world.draw(rng, control.shape), np.zeros((2, *control.shape))
+        mine = groups((experiments, world.people))
+        means, own = world.draw(rng, mine.shape), np.zeros((2, *mine.shape))
     for done in range(EVERY, world.decisions + 1, EVERY):
         if world.people:
             who = rng.integers(world.people, size=(experiments, EVERY))
@@ -83,22 +94,22 @@ def found_after(world: World, experiments: int, rng: np.random.Generator, *, by_
             scores = means[place] + rng.normal(size=who.size)
             np.add.at(own[0], place, 1.0)
             np.add.at(own[1], place, scores)
-            if by_decision:
-                values, group = scores.reshape(experiments, EVERY), control[place].reshape(experiments, EVERY)
+            if fault == "decisions":
+                values, group = scores.reshape(experiments, EVERY), mine[place].reshape(experiments, EVERY)
             else:  # one value for each person, which changes with each score
                 sums[:] = 0.0
-                values, group = np.where(own[0] > 0.0, own[1] / np.maximum(own[0], 1.0), np.nan), control
+                values, group = np.where(own[0] > 0.0, own[1] / np.maximum(own[0], 1.0), np.nan), mine
         else:
-            group = rng.random((experiments, EVERY)) < world.share
-            values = world.draw(rng, group.shape) + world.shift * ~group
-        for number, mine in enumerate((~group, group)):
-            chosen = np.where(mine, values, np.nan)
+            group = groups((experiments, EVERY))
+            values = world.draw(rng, group.shape) + world.shift * (group > 0)
+        for number in range(1 + world.variants):
+            chosen = np.where(group == number, values, np.nan)
             for power in range(3):
                 sums[:, number, power] += np.nansum(chosen**power if power else ~np.isnan(chosen), axis=1)
         for experiment in np.flatnonzero(np.isinf(found)).tolist():
-            treated, controlled = (Sums(*row) for row in sums[experiment].tolist())
-            told = difference(treated, controlled)
-            if told is not None and told.excludes_zero:
+            control, *others = (Sums(*row) for row in sums[experiment].tolist())
+            told = (difference(one, control, alpha=alpha) for one in others)
+            if any(one is not None and one.excludes_zero for one in told):
                 found[experiment] = done
     return found
 
@@ -109,7 +120,7 @@ def campaign(experiments: int, seed: int, fault: str | None = None, worlds: list
     narrow = mock.patch.object(comparing, "boundary", return_value=1.96)
     with narrow if fault == "fixed" else mock.patch.object(comparing, "FEWEST", comparing.FEWEST):
         for world in SAME if worlds is None else worlds:
-            wrong = np.isfinite(found_after(world, experiments, rng, by_decision=fault == "decisions")).mean()
+            wrong = np.isfinite(found_after(world, experiments, rng, fault=fault)).mean()
             good = good and bool(wrong <= ALPHA)
             print(f"no difference, {world.name}: {wrong:.1%} of {experiments:,} ever exclude 0 ", end="")
             print(f"(looked at after every {EVERY} of {world.decisions:,} decisions)")

@@ -65,10 +65,13 @@ _FORBIDDEN: dict[Role | None, list[str]] = {role: ["403"] for role in WHO if rol
 """What else a role may be answered, whatever it asks for."""
 
 # The description says which ids can be, and not which of them there are: 422 where an arm is unknown or retired, or was
-# not chosen by the decision, or a feature was not declared, or otherwise; nor that an experiment may want a choice. Nor
-# does it say that the front's x and y go together.
+# not chosen by the decision, or a feature was not declared, or otherwise; nor that an experiment may want a choice, or
+# that its variants differ in name, are not more than everybody, and weigh what a policy reads. Nor does it say that the
+# front's x and y go together.
 _EXCUSED = re.compile(
-    r"(?:(?:requests|feedback|arms)\[\d+\]\.)?(?:arms?|features|policy|choice)(?:\..*)?|[xy]", re.DOTALL
+    r"(?:(?:requests|feedback|arms)\[\d+\]\.)?(?:arms?|features|policy|choice)(?:\..*)?|[xy]"
+    r"|variants(?:\[\d+\]\.(?:name|policy|preference))?",
+    re.DOTALL,
 )
 
 

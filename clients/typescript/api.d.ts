@@ -401,9 +401,9 @@ export interface ExperimentFound {
  * An experiment and what came of it so far.
  *
  * started, ended: when, in seconds since 1970; ended is null while it runs. control: the share of users in the control
- * group, and policy how they are served. smallest: the smallest difference worth finding, in standard deviations.
- * treated_users, control_users: those who gave feedback. sentence: what it says, in words. warning: what speaks
- * against believing it, "" where nothing does.
+ * group, policy how they are served, and control_users those who gave feedback. smallest: the smallest difference
+ * worth finding, in standard deviations. variants: what control is compared with; "treated" are all others. sentence:
+ * what it says, in words. warning: what speaks against believing it, "" where nothing does.
  */
 export interface Experiment {
   name: string;
@@ -412,21 +412,37 @@ export interface Experiment {
   control: number;
   policy: string;
   smallest: number;
-  treated_users: number;
   control_users: number;
-  overall: Compared;
-  objectives: Record<string, Compared>;
+  variants: ComparedVariant[];
   sentence: string;
   warning: string;
 }
 
 /**
- * A score in the two groups of an experiment, on its own scale: the mean over users of each user's mean.
+ * A variant and how it compares with control, overall and by objective.
  *
- * treated, control: the means; difference: how much more the treated have, from low to high with 95 % whenever and
- * however often one looks; null while there are fewer than 20 users in a group. better: whether the treated are better
- * off, null while that is open. treated_users, control_users: those who gave the score. still_needed: how many more
- * such users there have to be until the smallest difference worth finding would show.
+ * share: of the users. policy, preference: how they are served. users: those who gave feedback. sentence: what it
+ * says, in words.
+ */
+export interface ComparedVariant {
+  name: string;
+  share: number;
+  policy: string;
+  preference: Record<string, number> | null;
+  users: number;
+  overall: Compared;
+  objectives: Record<string, Compared>;
+  sentence: string;
+}
+
+/**
+ * A score in a variant and in control, on its own scale: the mean over users of each user's mean.
+ *
+ * treated, control: the means; difference: how much more those of the variant have, from low to high: in 95 % of
+ * experiments no variant's interval is ever wrong, however often one looks; null while there are fewer than 20 users
+ * in a group. better: whether the variant is better off, null while that is open. treated_users, control_users: those
+ * who gave the score. still_needed: how many more such users there have to be, of all groups together, until the
+ * smallest difference worth finding would show.
  */
 export interface Compared {
   treated: number | null;
@@ -444,12 +460,26 @@ export interface Compared {
 export interface ExperimentBody {
   /** What it is called; who is in control hangs on it. */
   name: string;
-  /** The control group's share of users. */
+  /** The group's share of the users. */
   control?: number | undefined;
-  /** How control is served: random, caller (the choice that comes with each decision) or arm:ID. */
+  /** How the group is served: live (as everybody is), random, caller (the choice that comes with each decision), arm:ID, or the name of a policy with any hyperparameters, such as prucb-hp-v:reward_scale=0.5. */
   policy?: string | undefined;
   /** The smallest difference worth finding, in standard deviations. */
   smallest?: number | undefined;
+  /** More groups, each of which is compared with control. */
+  variants?: VariantBody[] | undefined;
+}
+
+/** A group beside control. */
+export interface VariantBody {
+  /** What it is called; neither control nor treated. */
+  name: string;
+  /** The group's share of the users. */
+  share: number;
+  /** How the group is served: live (as everybody is), random, caller (the choice that comes with each decision), arm:ID, or the name of a policy with any hyperparameters, such as prucb-hp-v:reward_scale=0.5. */
+  policy?: string | undefined;
+  /** Weights by which all of the group are served, in place of their own. */
+  preference?: Record<string, number> | null | undefined;
 }
 
 /** The objectives, the scale of the overall score, and the features that arms and users may have. */
@@ -600,7 +630,7 @@ export interface Operations {
   rankArms: { given: { query?: { limit?: number }; body: RankingBody }; answer: Ranking };
   /** Return how the groups of the newest experiment compare, with intervals that hold however often one looks. */
   getExperiment: { given: Record<string, never>; answer: ExperimentFound };
-  /** Serve a share of the users otherwise from now on; the same again changes nothing. */
+  /** Serve control, and any variants, otherwise from now on; the same again changes nothing. */
   startExperiment: { given: { body: ExperimentBody }; answer: Experiment };
   /** Serve everybody alike again; late feedback to the experiment's decisions still counts. */
   endExperiment: { given: Record<string, never>; answer: Experiment };

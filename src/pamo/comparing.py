@@ -8,20 +8,18 @@ of them, such as the mean of their scores, and not each score.
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_left
+from statistics import NormalDist
 from typing import NamedTuple
 
 ALPHA = 0.05
-"""The chance that an interval ever leaves the true difference out."""
+"""The chance that an interval ever leaves the true difference out; of several at once, each has its part of it."""
 SMALLEST = 0.2
 """The smallest difference worth finding, in standard deviations of a value, unless another is given."""
 FEWEST = 20
 """Values of each group before which nothing is said: what holds for many says little of so few."""
-POWER_80 = 2.801585
-"""Standard errors that a difference is from 0 in a test of a fixed sample, at 5 %, that finds it in 80 % of cases."""
-_TIGHTEST = -2.0 * math.log(ALPHA) + math.log1p(-2.0 * math.log(ALPHA))
-"""The intrinsic time at which the boundary is lowest, in units of 1/ρ²: the paper's choice of ρ."""
 
 
 class Sums(NamedTuple):
@@ -65,11 +63,12 @@ class Difference(NamedTuple):
         return self.low > 0.0 or self.high < 0.0
 
 
-def difference(first: Sums, second: Sums, smallest: float = SMALLEST) -> Difference | None:
+def difference(first: Sums, second: Sums, smallest: float = SMALLEST, alpha: float = ALPHA) -> Difference | None:
     """Return the difference of the means, None while there are too few values, or all are the same.
 
     smallest: the smallest difference worth finding, in standard deviations: about when that shows, the interval is as
     narrow as such an interval can be. It is chosen beforehand; any other difference is found as well, only later.
+    alpha: the chance that the interval ever errs; that any of m does is at most 5 % where each has 5 % / m.
 
     >>> [round(one, 3) for one in difference(Sums(400, 240, 160), Sums(400, 200, 120))]
     [0.1, 0.054, 0.146, 0.212]
@@ -86,12 +85,12 @@ def difference(first: Sums, second: Sums, smallest: float = SMALLEST) -> Differe
     )
     if not variance > 0.0:
         return None
-    room = math.sqrt(variance) * boundary(pooled / variance, smallest)
+    room = math.sqrt(variance) * boundary(pooled / variance, smallest, alpha)
     estimate = first.mean - second.mean
     return Difference(estimate, estimate - room, estimate + room, math.sqrt(pooled))
 
 
-def boundary(size: float, smallest: float = SMALLEST) -> float:
+def boundary(size: float, smallest: float = SMALLEST, alpha: float = ALPHA) -> float:
     """Return how many standard errors wide an interval is to either side, at an effective sample size.
 
     size: the variance of a value over that of the difference: n₁n₂ / (n₁ + n₂) for groups of n₁ and n₂.
@@ -99,29 +98,32 @@ def boundary(size: float, smallest: float = SMALLEST) -> float:
     >>> round(boundary(fixed_size(0.2)), 2), round(boundary(100 * fixed_size(0.2)), 2)
     (3.04, 3.56)
     """
-    time = size * _TIGHTEST / fixed_size(smallest)
-    return math.sqrt((1.0 + 1.0 / time) * math.log((1.0 + time) / ALPHA**2))
+    tightest = -2.0 * math.log(alpha) + math.log1p(-2.0 * math.log(alpha))  # in units of 1/ρ²: the paper's choice of ρ
+    time = size * tightest / fixed_size(smallest, alpha)
+    return math.sqrt((1.0 + 1.0 / time) * math.log((1.0 + time) / alpha**2))
 
 
-def fixed_size(smallest: float = SMALLEST) -> float:
+@functools.cache
+def fixed_size(smallest: float = SMALLEST, alpha: float = ALPHA) -> float:
     """Return the effective sample size at which a test of a fixed sample finds that difference in 80 % of cases."""
-    return (POWER_80 / smallest) ** 2
+    normal = NormalDist()
+    return ((normal.inv_cdf(1.0 - alpha / 2.0) + normal.inv_cdf(0.8)) / smallest) ** 2
 
 
-def enough(smallest: float = SMALLEST) -> float:
+def enough(smallest: float = SMALLEST, alpha: float = ALPHA) -> float:
     """Return the effective sample size from which on an interval excludes 0 by a difference of exactly that much.
 
     >>> round(enough(0.2)), round(fixed_size(0.2))
     (230, 196)
     """
-    low, high = 0.0, 100.0 * fixed_size(smallest)
+    low, high = 0.0, 100.0 * fixed_size(smallest, alpha)
     while high - low > 1e-6 * high:
         size = (low + high) / 2.0
-        low, high = (size, high) if boundary(size, smallest) > smallest * math.sqrt(size) else (low, size)
+        low, high = (size, high) if boundary(size, smallest, alpha) > smallest * math.sqrt(size) else (low, size)
     return high
 
 
-def still_needed(first: Sums, second: Sums, share: float, smallest: float = SMALLEST) -> int:
+def still_needed(first: Sums, second: Sums, share: float, smallest: float = SMALLEST, alpha: float = ALPHA) -> int:
     """Return how many more values there have to be, of both groups together, until the smallest difference shows.
 
     share: of the second group among those to come. 0 is that it would have shown, were it there.
@@ -129,7 +131,7 @@ def still_needed(first: Sums, second: Sums, share: float, smallest: float = SMAL
     >>> still_needed(Sums(400, 240, 160), Sums(400, 200, 120), share=0.5), still_needed(Sums(), Sums(), share=0.05)
     (122, 4853)
     """
-    wanted, counts = enough(smallest), (first.number, second.number)
+    wanted, counts = enough(smallest, alpha), (first.number, second.number)
 
     def reached(more: int) -> bool:
         n, m = counts[0] + (1.0 - share) * more, counts[1] + share * more

@@ -140,11 +140,20 @@ def test_an_experiment_is_started_looked_at_and_ended(face: Face, engine: Engine
     with pytest.raises(InputError) as small:
         face.ask("start_experiment", "autumn", smallest=-1.5)
     assert small.value.field == "smallest"
-    for wrong in ({"control": "all"}, {"policy": "arm:Z"}):
+    unequal: dict[str, Any] = {"name": "cheap", "share": 0.1, "preference": {"price": 0.5}}
+    for wrong in (
+        {"control": "all"},
+        {"policy": "arm:Z"},
+        {"policy": "greedier"},
+        {"policy": "live"},
+        {"variants": [unequal]},
+        {"variants": [{**unequal, "preference": {"price": "much", "taste": 0.5}}]},
+        {"variants": [{"name": "a", "share": 0.1}, {"name": "a", "share": 0.1}]},
+    ):
         with pytest.raises(InputError) as told:
             face.ask("start_experiment", "autumn", **wrong)
         with pytest.raises(InputError) as said:
-            engine.start_experiment("autumn", **wrong)  # type: ignore[arg-type]
+            engine.start_experiment("autumn", **wrong)
         assert (str(told.value), told.value.field) == (str(said.value), said.value.field)
     begun = face.ask("start_experiment", "autumn", "50%", "caller", smallest=0.1)
     assert begun == engine.experiment()
@@ -162,12 +171,26 @@ def test_an_experiment_is_started_looked_at_and_ended(face: Face, engine: Engine
     for one in mine:
         face.ask("feedback", face.ask("decide", one.user, choice="B"), {"price": 100}, overall=3)
     told_now = face.ask("experiment")
-    assert (told_now.control_users, told_now.treated_users) == (len(given), 20 - len(given))
+    assert (told_now.control_users, told_now.variants[0].users) == (len(given), 20 - len(given))
     assert told_now == engine.experiment()
     ended = face.ask("end_experiment")
     assert ended.ended is not None
     assert face.ask("end_experiment") == face.ask("experiment") == ended
     assert face.ask("decide", "ann").policy != "caller"
+    cheap = {"name": "cheap", "share": 0.3, "policy": "live", "preference": {"price": 1.0, "taste": 0.0}}
+    dice = {"name": "dice", "share": 0.3, "policy": "random", "preference": None}
+    begun = face.ask("start_experiment", "winter", 0.4, "live", 0.2, [cheap, dice])
+    assert begun == engine.experiment()
+    told_of = [
+        {"name": one.name, "share": one.share, "policy": one.policy, "preference": one.preference}
+        for one in begun.variants
+    ]
+    assert told_of == [cheap, dice]
+    assert {one.policy.split("@")[0] for one in face.ask("decide_many", [f"u{n}" for n in range(20)])} == {
+        "random",
+        "prucb-hp-v",
+        "prucb-kp-v",
+    }
 
 
 def test_many_feedbacks_have_a_result_each(face: Face, engine: Engine, clock: Clock) -> None:

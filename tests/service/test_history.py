@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.page import after_restart
 from pamo import Engine
 from pamo.contract.events import HISTORY
-from pamo.service import history
+from pamo.service import dashboard, history
 from pamo.service.activity import Activity
 from pamo.service.history import History
 from pamo.store import DecisionMade, Event, FeedbackGiven, Store
@@ -143,3 +145,13 @@ def test_counting_gives_way_to_a_busy_process(
     with Engine(["a"]) as engine, pytest.raises(asyncio.CancelledError):
         asyncio.run(History(engine.store, Activity(engine)).keep())
     assert slept == rests
+
+
+def test_every_view_is_asked_for_after_a_restart_with_a_month_behind_it(capsys: pytest.CaptureFixture[str]) -> None:
+    after_restart(2_000, None)  # how long that takes is told, and not judged here
+    told = capsys.readouterr().out
+    assert re.search(r"^6\d\d hours with (999|1,000) decisions$", told, re.MULTILINE)  # the first is a month ago
+    shown = (Path(dashboard.__file__).parent / "static" / "overview.js").read_text(encoding="utf-8")
+    for path in re.findall(r'get\("(/v1/\w+)"', shown):
+        assert f"/           {path}" in told or path == "/v1/objectives", path
+    assert "/           /v1/experiment" in told

@@ -311,12 +311,46 @@ def test_an_experiment_is_told_in_a_sentence_and_in_intervals(show: Open, theme:
                 *["span around better"] * 2,
                 "span around",
             ]
-            for one, shown in zip((told.overall, told.objectives["price"]), (0, 2), strict=True):
+            (pamo,) = told.variants
+            for one, shown in zip((pamo.overall, pamo.objectives["price"]), (0, 2), strict=True):
                 zero, range_ = pictures.nth(shown).bounding_box(), pictures.nth(shown).locator(".range").bounding_box()
                 assert zero is not None
                 assert range_ is not None
                 middle = zero["x"] + zero["width"] / 2
                 assert (range_["x"] > middle) == (one.better is True)  # what excludes 0 is drawn on one side of it
+            assert fits(page)
+            page.close()
+            engine.end_experiment()
+            variants = [
+                {
+                    "name": "cheap <i> by whatever means there are",
+                    "share": 0.25,
+                    "preference": {"taste": 0, "price": 1},
+                },
+                {"name": "best", "share": 0.25, "policy": "arm:A"},
+            ]
+            engine.start_experiment("winter", "25%", variants=variants)
+            for user in range(160):
+                made = engine.decide(f"guest {user}")
+                engine.feedback(
+                    made, {"taste": worth[made.arm], "price": numbers.uniform(0, 500)}, overall=worth[made.arm]
+                )
+            page = show(address, theme=theme, width=width)
+            settled(page)
+            card = page.locator("section[aria-label=Experiment]")
+            expect(card).to_contain_text("Each of the 3 variants has its part of the 5 % of error", timeout=PATIENCE)
+            assert card.locator("h3").all_inner_texts() == ["cheap <i> by whatever means there are", "best", "pamo"]
+            assert card.locator(".badge").all_inner_texts()[1:] == [
+                "25 %: live, by taste 0, price 1",
+                "25 %: arm:A",
+                "25 %: live",
+            ]
+            assert card.locator("table").count() == 3
+            told = engine.experiment()
+            assert told is not None
+            for variant in told.variants:
+                expect(card).to_contain_text(variant.sentence)
+            assert told.variants[1].overall.better is True
             assert fits(page)
             found = Axe().run(page).response["violations"]
             assert [one["id"] for one in found if one["impact"] in {"serious", "critical"}] == []

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pamo.contract.experiments import Variant
 from pamo.errors import InputError, StoreError
 from pamo.statistics import UserStatistics
 from pamo.store import (
@@ -752,13 +753,14 @@ def test_a_part_that_comes_after_a_change_takes_nothing_back_that_is_gone(home: 
 
 
 def means_of(store: Store) -> list[tuple[int, list[tuple[float, ...]]]]:
-    """The groups, treated and control, with the counts, sums and squares of users' means, rounded."""
-    return [(one.users, [tuple(round(x, 9) for x in sums) for sums in one.scores]) for one in store.compared()]
+    """The groups, control first, with the counts, sums and squares of users' means, rounded."""
+    found = store.compared().values()
+    return [(one.users, [tuple(round(x, 9) for x in sums) for sums in one.scores]) for one in found]
 
 
 def test_an_experiment_compares_the_means_of_its_users(home: Home) -> None:
     store = begun(home)
-    assert (store.running, store.experiments()) == (None, [])
+    assert (store.running, store.experiments(), store.compared()) == (None, [], {})
     started = ExperimentStarted("autumn", 50.0, 0.25, "arm:A", 0.1)
     assert store.append(dataclasses.replace(started, policy="arm:Z")).code == "unknown_arm"
     assert store.append(started).outcome is Outcome.RECORDED
@@ -780,11 +782,11 @@ def test_an_experiment_compares_the_means_of_its_users(home: Home) -> None:
     assert [event.group for _, event in store.history("ann") if isinstance(event, FeedbackGiven)] == 3 * [control]
     ann = (1, [(1.0, 0.75, 0.5625), (1.0, 0.5, 0.25), (1.0, 1.0, 1.0), (1.0, 1.0, 1.0)])
     others = (3, [(3.0, 2.5, 2.25), (3.0, 3.0, 3.0), (3.0, 3.0, 3.0), (3.0, 2.5, 2.25)])
-    assert means_of(store) == [others, ann]
+    assert means_of(store) == [ann, others]
     assert verify(store).ok
     store.append(UserErased("cid", at=210.0))
     bob_and_dan = (2, [(2.0, 1.5, 1.25), (2.0, 2.0, 2.0), (2.0, 2.0, 2.0), (2.0, 2.0, 2.0)])
-    assert means_of(store) == [bob_and_dan, ann]
+    assert means_of(store) == [ann, bob_and_dan]
     store.append(feedback(13, whole))  # of nobody any more
     assert store.append(ExperimentEnded("autumn", 220.0)).outcome is Outcome.RECORDED
     assert store.append(ExperimentEnded("autumn", 221.0)).outcome is Outcome.DUPLICATE
@@ -792,27 +794,44 @@ def test_an_experiment_compares_the_means_of_its_users(home: Home) -> None:
     assert store.append(started).code == "experiment_conflict"
     store.append(feedback(14, {"taste": 1.0}))  # late, and counts
     ended = (2, [(2.0, 1.0, 0.5), *bob_and_dan[1][1:]])
-    assert means_of(store) == [ended, ann]
+    assert means_of(store) == [ann, ended]
     assert [one.ended for one in store.experiments()] == [220.0]
     store.rebuild()
-    assert means_of(store) == [ended, ann]
+    assert means_of(store) == [ann, ended]
     if home.durable:
         store.snapshot()
         store.close()
         store = home.open()
-        assert means_of(store) == [ended, ann]
+        assert means_of(store) == [ann, ended]
     copy = MemoryStore(SETUP)
     copy.load(store.events())
-    assert (means_of(copy), copy.experiments()) == ([ended, ann], list(store.experiments()))
+    assert (means_of(copy), copy.experiments()) == ([ann, ended], list(store.experiments()))
     assert verify(copy).ok
     assert verify(store).ok
-    store.append_many([ExperimentStarted("winter", 300.0, 0.5), decision(30, group=("winter", "control"))])
-    store.append_many([feedback(30), feedback(12, {"service": 0.0})])  # the second is of the one before
-    assert [one.users for one in store.compared()] == [0, 1]
+    weights = {"taste": 1.0, "price": 0.0, "service": 0.5}
+    several = Variant("cheap", 0.25, preference=weights), Variant("house", 0.25, "arm:A")
+    winter = ExperimentStarted("winter", 300.0, 0.25, "live", variants=several)
+    wrong = dataclasses.replace(winter, variants=(several[0], Variant("house", 0.25, "arm:Z")))
+    assert store.append(wrong).code == "unknown_arm"
+    store.append_many(
+        [winter, decision(30, group=("winter", "control")), decision(31, "dan", group=("winter", "cheap"))]
+    )
+    store.append_many([feedback(30), feedback(31), feedback(12, {"service": 0.0})])  # the last is of the one before
+    for number in range(32, 132):
+        store.append_many([decision(number, f"guest {number}", group=("winter", "house")), feedback(number)])
+    assert {name: one.users for name, one in store.compared().items()} == {"control": 1, "cheap": 1, "house": 100}
     assert [one.started.name for one in store.experiments()] == ["autumn", "winter"]
+    assert store.running == winter
     assert verify(store).ok
+    if home.durable:
+        told = means_of(store)
+        store.snapshot()
+        store.close()
+        store = home.open()
+        assert (means_of(store), store.running) == (told, winter)
     store.append(UserErased("ann", at=310.0))
-    assert [one.users for one in store.compared()] == [0, 0]
+    assert {name: one.users for name, one in store.compared().items()} == {"control": 0, "cheap": 1, "house": 100}
+    assert verify(store).ok
 
 
 @pytest.mark.parametrize(
@@ -822,7 +841,9 @@ def test_an_experiment_compares_the_means_of_its_users(home: Home) -> None:
         {"control": 0.0},
         {"control": 1.0},
         {"control": "many"},
-        {"policy": "greedy"},
+        {"policy": "Greedy!"},
+        {"policy": "live"},
+        {"variants": ({"name": "a", "share": 0.95},)},
         {"policy": "arm:"},
         {"policy": 3},
         {"smallest": 0.0},

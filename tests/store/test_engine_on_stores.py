@@ -27,6 +27,34 @@ def test_an_engine_decides_alike_over_every_store(home: Home) -> None:
         assert verify(store).ok
 
 
+def test_an_experiment_goes_alike_over_every_store_and_goes_on_after_a_restart(home: Home) -> None:
+    world, same = World(users=40, seed=33), World(users=40, seed=33)
+    weights = dict.fromkeys(world.names, 1.0)
+    variants = [
+        {"name": "fair", "share": 0.3, "preference": weights},
+        {"name": "dice", "share": 0.2, "policy": "random"},
+    ]
+    with world.engine() as reference:
+        reference.start_experiment("e", 0.3, "live", variants=variants)
+        expected, told = world.play(reference, 4), reference.experiment()
+    assert told is not None
+    store = home.open(Setup(tuple(map(Objective, same.names))))
+    with same.engine(store=store) as engine:
+        engine.start_experiment("e", 0.3, "live", variants=variants)
+        assert same.play(engine, 4) == expected
+        found = engine.experiment()
+        assert found is not None
+        assert (found.sentence, found.control_users) == (told.sentence, told.control_users)
+        assert [one.users for one in found.variants] == [one.users for one in told.variants]
+        groups = [engine.made(engine.decide(user).id).group for user in same.users]
+    store.close()
+    if home.durable:
+        with home.open() as again, Engine(store=again, seed=2) as engine:
+            assert engine.experiment() == found
+            assert [engine.made(engine.decide(user).id).group for user in same.users] == groups
+            assert verify(again).ok
+
+
 def test_workers_on_one_database_learn_from_one_another(postgres_url: Callable[[], str]) -> None:
     url, world = postgres_url(), World(seed=31)
     with world.engine(store=url) as one, Engine(world.names, store=url, seed=2) as two:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pamo.contract.experiments import group_of
+from pamo.contract.experiments import Variant, group_of
 from pamo.store import (
     ArmAdded,
     ArmChanged,
@@ -77,11 +77,13 @@ def journals(draw: st.DrawFn, *, erasures: bool = True, changes: bool = False) -
         chosen, user = draw(st.permutations(ARMS))[: draw(st.integers(1, 3))], draw(st.sampled_from(USERS))
         if changes and draw(st.integers(0, 4)) == 0:
             if store.running is None:
-                store.append(ExperimentStarted(f"e{number}", 0.0, 0.5))
+                variants = draw(st.sampled_from([(), (Variant("a", 0.2), Variant("b", 0.2, "random"))]))
+                store.append(ExperimentStarted(f"e{number}", 0.0, 0.4, variants=variants))
             else:
                 store.append(ExperimentEnded(store.running.name, 0.0))
         if store.running is not None:
-            group = store.running.name, group_of(user, store.running.name, 0.5)
+            mine = group_of(user, store.running.name, store.running.groups())
+            group = None if mine is None else (store.running.name, mine.name)
         store.append(DecisionMade(f"d{number}", user, tuple(chosen), 1.0, "p", at=0.0, group=group))
         if draw(st.booleans()):
             store.append(draw(feedbacks(st.just(f"d{number}"), st.just(1.0))))
@@ -114,7 +116,8 @@ def assert_folds_agree(ours: Any, theirs: Any) -> None:
         order = [right.rows[arm] for arm in left.ids]
         moved = right.statistics.part(order)
         assert_same(left.statistics, moved)
-    for one, other in zip(groups_of(ours), groups_of(theirs), strict=True):
+    assert groups_of(ours).keys() == groups_of(theirs).keys()
+    for one, other in zip(groups_of(ours).values(), groups_of(theirs).values(), strict=True):
         assert one.users == other.users
         assert np.array(one.scores) == pytest.approx(np.array(other.scores), rel=1e-9, abs=1e-9)
     left_users, right_users = (each.users([*USERS, "nobody"]) for each in (ours, theirs))

@@ -347,8 +347,8 @@ def test_a_worker_counts_what_belongs_to_an_experiment_that_another_has_just_sta
             assert two.append(ExperimentStarted("spring", 2.0, 0.5)).code == "experiment_conflict"
             two.append(ExperimentEnded(name, 3.0))
         two.append_many([feedback(10), feedback(11)])  # of the experiment before, and of this one
-        assert [group.users for group in one.compared()] == [0, 1]
-        assert one.compared()[1].scores[0].number == 1.0
+        assert {name: group.users for name, group in one.compared().items()} == {"control": 1, "treated": 0}
+        assert one.compared()["control"].scores[0].number == 1.0
         with open_reader(url) as reader:
             assert reader.compared() == one.compared()
             assert verify(reader).ok

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pamo.client.encoding import body, reader, segment
@@ -27,7 +27,7 @@ from pamo.contract.answers import (
     Preference,
 )
 from pamo.contract.events import ARMS
-from pamo.contract.experiments import RANDOM, check_control, check_smallest, share
+from pamo.contract.experiments import RANDOM, Variant, as_variants, check_policy, check_smallest, share
 from pamo.contract.features import Feature, FeatureLike, FeatureValue
 from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_text
@@ -228,18 +228,26 @@ def front() -> Call[list[FrontArm]]:
 
 
 def start_experiment(
-    name: str, control: float | str = "5%", policy: str = RANDOM, smallest: float = 0.2
+    name: str,
+    control: float | str = "5%",
+    policy: str = RANDOM,
+    smallest: float = 0.2,
+    variants: Sequence[Variant | Mapping[str, Any]] = (),
 ) -> Call[Experiment]:
-    """Serve a share of the users, the control group, otherwise from now on. Needs the role admin.
+    """Serve some of the users, the control group and any variants, otherwise from now on. Needs the role admin.
 
-    control: the share, such as "5%" or 0.05. policy: how control is served: "random", "arm:ID", or "caller", the
-    `choice` that then comes with every decision. smallest: the smallest difference worth finding, in standard
-    deviations. One experiment runs at a time, and a name is used once; the same again changes nothing.
+    control: the share, such as "5%" or 0.05. policy: how control is served: "random", "arm:ID", "caller", the `choice`
+    that then comes with every decision, "live", as everybody is, or the name of another policy. smallest: the smallest
+    difference worth finding, in standard deviations. variants: more groups, each with name, share, policy ("live"
+    unless it is said) and, where all of it are to be served by the same weights, preference. One experiment runs at a
+    time, and a name is used once; the same again changes nothing.
     """
     check_text(name, "an experiment's name", "name")
-    check_control(policy)
+    check_policy(policy)
     check_smallest(smallest)
-    fields = {"name": name, "control": share(control), "policy": policy, "smallest": smallest}
+    part = share(control)
+    several = [asdict(one) for one in as_variants(variants, part, policy)]
+    fields = {"name": name, "control": part, "policy": policy, "smallest": smallest, "variants": several}
     return _post("/v1/experiment", reader(Experiment), fields)
 
 

@@ -380,12 +380,13 @@ class Ranking:
 
 @dataclass(slots=True, frozen=True)
 class Compared:
-    """A score in the two groups of an experiment, on its own scale: the mean over users of each user's mean.
+    """A score in a variant and in control, on its own scale: the mean over users of each user's mean.
 
-    treated, control: the means; difference: how much more the treated have, from low to high with 95 % whenever and
-    however often one looks; null while there are fewer than 20 users in a group. better: whether the treated are better
-    off, null while that is open. treated_users, control_users: those who gave the score. still_needed: how many more
-    such users there have to be until the smallest difference worth finding would show.
+    treated, control: the means; difference: how much more those of the variant have, from low to high: in 95 % of
+    experiments no variant's interval is ever wrong, however often one looks; null while there are fewer than 20 users
+    in a group. better: whether the variant is better off, null while that is open. treated_users, control_users: those
+    who gave the score. still_needed: how many more such users there have to be, of all groups together, until the
+    smallest difference worth finding would show.
     """
 
     treated: float | None
@@ -400,13 +401,31 @@ class Compared:
 
 
 @dataclass(slots=True, frozen=True)
+class ComparedVariant:
+    """A variant and how it compares with control, overall and by objective.
+
+    share: of the users. policy, preference: how they are served. users: those who gave feedback. sentence: what it
+    says, in words.
+    """
+
+    name: str
+    share: float
+    policy: str
+    preference: Mapping[str, float] | None
+    users: int
+    overall: Compared
+    objectives: Mapping[str, Compared]
+    sentence: str
+
+
+@dataclass(slots=True, frozen=True)
 class Experiment:
     """An experiment and what came of it so far.
 
     started, ended: when, in seconds since 1970; ended is null while it runs. control: the share of users in the control
-    group, and policy how they are served. smallest: the smallest difference worth finding, in standard deviations.
-    treated_users, control_users: those who gave feedback. sentence: what it says, in words. warning: what speaks
-    against believing it, "" where nothing does.
+    group, policy how they are served, and control_users those who gave feedback. smallest: the smallest difference
+    worth finding, in standard deviations. variants: what control is compared with; "treated" are all others. sentence:
+    what it says, in words. warning: what speaks against believing it, "" where nothing does.
     """
 
     name: str
@@ -415,10 +434,8 @@ class Experiment:
     control: float
     policy: str
     smallest: float
-    treated_users: int
     control_users: int
-    overall: Compared
-    objectives: Mapping[str, Compared]
+    variants: list[ComparedVariant]
     sentence: str
     warning: str = ""
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pamo.contract.codes import Code
-from pamo.contract.experiments import RANDOM
+from pamo.contract.experiments import CONTROL, LIVE, RANDOM, TREATED, Variant
 from pamo.contract.features import Feature, FeatureValue
 from pamo.contract.forgetting import HalfLives
 from pamo.contract.objectives import Objective
@@ -191,10 +191,10 @@ class ArmChanged:
 
 @dataclass(slots=True)
 class ExperimentStarted:
-    """From now on a share of the users, the control group, is served otherwise, so that the two can be compared.
+    """From now on some of the users, the control group and each variant, are served otherwise, so as to be compared.
 
-    control: the share. policy: how they are served, see `pamo.contract.experiments`. smallest: the smallest difference
-    worth finding, in standard deviations.
+    control: control's share. policy: how it is served, see `pamo.contract.experiments`. smallest: the smallest
+    difference worth finding, in standard deviations. variants: the groups beside it that have a name of their own.
     """
 
     name: str
@@ -202,6 +202,16 @@ class ExperimentStarted:
     control: float
     policy: str = RANDOM
     smallest: float = 0.2
+    variants: tuple[Variant, ...] = ()
+
+    def groups(self) -> tuple[Variant, ...]:
+        """Return all groups: control, the variants, and the treated, unless they would be served as control is.
+
+        Then those who are in no group are not in the experiment.
+        """
+        named = (Variant(CONTROL, self.control, self.policy), *self.variants)
+        others = 1.0 - sum(one.share for one in named)
+        return named if self.policy == LIVE or others < 1e-9 else (*named, Variant(TREATED, others))
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from pamo.contract.answers import (
     Arm,
     ArmScore,
     Compared,
+    ComparedVariant,
     Decision,
     Estimate,
     Experiment,
@@ -18,6 +19,7 @@ from pamo.contract.answers import (
     UserDecisions,
     Weight,
 )
+from pamo.contract.experiments import Variant
 from pamo.contract.objectives import Objective
 from pamo.contract.requests import FeedbackRequest, Request
 from pamo.engine.async_engine import AsyncEngine
@@ -29,6 +31,7 @@ __all__ = [
     "ArmScore",
     "AsyncEngine",
     "Compared",
+    "ComparedVariant",
     "Decision",
     "Engine",
     "Estimate",
@@ -46,5 +49,6 @@ __all__ = [
     "Ranking",
     "Request",
     "UserDecisions",
+    "Variant",
     "Weight",
 ]

@@ -27,7 +27,7 @@ from pamo.contract.events import (
     UserErased,
     UserKnown,
 )
-from pamo.contract.experiments import RANDOM, share
+from pamo.contract.experiments import RANDOM, Variant, as_variants, share
 from pamo.contract.features import FeatureLike, FeatureValue, checked_features
 from pamo.contract.features import features as features_of
 from pamo.contract.limits import check_text, check_user
@@ -350,15 +350,22 @@ class Core:
         control: float | str = "5%",
         policy: str = RANDOM,
         smallest: float = SMALLEST,
+        variants: Sequence[Variant | Mapping[str, Any]] = (),
     ) -> None:
-        """Serve a share of the users, the control group, otherwise from now on, so that the two can be compared.
+        """Serve some of the users, the control group and any variants, otherwise from now on, so as to compare them.
 
         control: the share, such as "5%" or 0.05; who is in it hangs on the name and the user alone. policy: how control
         is served: "random", any arm of the offer; "arm:ID", that arm, or any where it is not on offer; "caller", the
-        `choice` that then comes with every decision. smallest: the smallest difference worth finding, in standard
-        deviations. One experiment runs at a time, and a name is used once; the same again changes nothing.
+        `choice` that then comes with every decision; "live", as everybody is; or the name of another policy. smallest:
+        the smallest difference worth finding, in standard deviations. variants: more groups, each with name, share,
+        policy ("live" unless it is said) and, where all of it are to be served by the same weights, preference.
+        One experiment runs at a time, and a name is used once; the same again changes nothing.
         """
-        event = ExperimentStarted(name, self.clock(), share(control), policy, smallest)
+        part, names = share(control), self.decider.names
+        several = as_variants(variants, part, policy, names)
+        event = ExperimentStarted(name, self.clock(), part, policy, smallest, several)
+        self.store.check(event)
+        await face.read(lambda: self.decider.arrange(event), journal=True)  # what compiles takes its time
         receipt = await face.record(event)
         if receipt.code is not None:
             raise refusal(receipt, "policy")

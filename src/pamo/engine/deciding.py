@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from pamo._version import __version__
 from pamo.arrays import Floats, Ints
 from pamo.contract.events import ExperimentStarted
-from pamo.contract.experiments import CALLER, CONTROL, TREATED, group_of
+from pamo.contract.experiments import CALLER, LIVE, Variant, group_of
 from pamo.contract.features import FeatureValue, checked_features
 from pamo.contract.forgetting import ROUNDS, HalfLives
 from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
@@ -70,6 +70,27 @@ def new_id() -> str:
         return _ids.pop()
 
 
+class Plans(NamedTuple):
+    """What decides where the preference is hidden, stated, or known.
+
+    weights: the preference by which all are served, in place of their own; None: each by theirs.
+    """
+
+    hidden: ReadyPolicy
+    stated: ReadyPolicy
+    known: ReadyPolicy
+    weights: Floats | None = None
+
+
+class Arranged(NamedTuple):
+    """How the groups of an experiment are served: by name, the plans of those that a policy decides for."""
+
+    started: ExperimentStarted
+    groups: tuple[Variant, ...]
+    plans: dict[str, Plans]
+    asks_choice: bool
+
+
 class Decider:
     """Makes decisions from a store's sums; one at a time, whichever thread asks."""
 
@@ -96,12 +117,13 @@ class Decider:
         self.names = tuple(one.name for one in store.setup.objectives)
         self._objectives = {one.name: one for one in store.setup.objectives}
         count = len(self.names)
-        self.hidden, self.stated, self.known = _plans(policy, count, draws)
-        for plan in (self.hidden, self.stated, self.known):
-            plan.limit(float(explore_at_most), within)
-        self.fitted = {plan.label: plan.kind == Kind.RIDGE for plan in (self.hidden, self.stated, self.known)}
+        self._draws, self._limits = draws, (float(explore_at_most), within)
+        self.fitted: dict[str, bool] = {}
+        self.live = self._plans(policy)
         # What is reported of users, and shared by them, is the policy's own estimate where it has a shared one.
-        self.estimate = self.hidden.estimate if self.hidden.shared else recommended().estimate(count)
+        hidden = self.live.hidden
+        self.estimate = hidden.estimate if hidden.shared else recommended().estimate(count)
+        self._arranged: Arranged | None = None
         self.prior = Prior(store, self.estimate)
         self.watch = Watch(store, self.prior, clock)
         self._chance = np.random.default_rng([seed, 1])  # control's own: with and without it, others choose alike
@@ -158,17 +180,22 @@ class Decider:
         if key is not None:
             check_text(key, "a key", "key")
         store = self._store
-        running, group = store.running, None
+        running, group, plans = store.running, None, self.live
         if running is not None:
-            group = running.name, group_of(user, running.name, running.control)
+            arranged = self.arrange(running)
+            variant = group_of(user, running.name, arranged.groups)
             request = Request(user, arms, preference, k, key, features, choice)
-            if group[1] == CONTROL:
-                return self._controlled(request, running, group)
-            if running.policy == CALLER:  # a choice that is missing is told whoever it is for
-                self._controllable(request, running)
+            if variant is not None and variant.apart:
+                return self._decide_apart(request, arranged, variant)
+            if arranged.asks_choice:  # a choice that is missing is told whoever it is for
+                self._offered(request, arranged)
+            if variant is not None:
+                group, plans = (running.name, variant.name), arranged.plans[variant.name]
         sums, stated = store.user_row(user)
         known = self._unknown if preference is None else weights_in(preference, self.names)
-        plan = self._plan(preference is not None, stated.item(0) > 0.0)
+        plan = _plan(plans, preference is not None, stated.item(0) > 0.0)
+        if plans.weights is not None:
+            known = plans.weights
         with self._lock:
             table = self._newest()
             if self._forgets:
@@ -222,21 +249,102 @@ class Decider:
                 checked_features(one.features, self._store.user_features)
         running = self._store.running
         if running is None:
-            return self._choose_many(requests, None)
-        name = running.name
-        control = [group_of(one.user, name, running.control) == CONTROL for one in requests]
-        for one, apart in zip(requests, control, strict=True):  # nothing is decided if one of them is wrong
-            if apart or running.policy == CALLER:
-                self._controllable(one, running)
-        rest = [one for one, apart in zip(requests, control, strict=True) if not apart]
-        treated = iter(self._choose_many(rest, (name, TREATED)) if rest else ())
-        return [
-            self._controlled(one, running, (name, CONTROL)) if apart else next(treated)
-            for one, apart in zip(requests, control, strict=True)
-        ]
+            return self._choose_many(requests, None, self.live)
+        arranged = self.arrange(running)
+        mine = [group_of(one.user, running.name, arranged.groups) for one in requests]
+        members: dict[str | None, list[int]] = {}
+        for n, (one, variant) in enumerate(zip(requests, mine, strict=True)):
+            if arranged.asks_choice or (variant is not None and variant.apart):
+                self._offered(one, arranged)  # nothing is decided if one of them is wrong
+            if variant is None or not variant.apart:
+                members.setdefault(None if variant is None else variant.name, []).append(n)
+        made: dict[int, DecisionMade] = {}
+        try:
+            for name, places in members.items():
+                group, plans = (None, self.live) if name is None else ((running.name, name), arranged.plans[name])
+                chosen = self._choose_many([requests[n] for n in places], group, plans)
+                made.update(zip(places, chosen, strict=True))
+        except InputError:
+            for event in made.values():
+                self.under_way.forget(event.id)
+            raise
+        for n, (one, variant) in enumerate(zip(requests, mine, strict=True)):
+            if variant is not None and variant.apart:
+                made[n] = self._decide_apart(one, arranged, variant)
+        return [made[n] for n in range(len(requests))]
 
-    def _controllable(self, request: Request, running: ExperimentStarted) -> tuple[tuple[str, ...] | None, list[str]]:
-        """Return the offer as it was given, and its arms; raise `InputError` where control could not be served so."""
+    # Experiments
+
+    def arrange(self, started: ExperimentStarted) -> Arranged:
+        """Return how an experiment's groups are served; raise `InputError` where one cannot be."""
+        arranged = self._arranged
+        if arranged is None or (arranged.started is not started and arranged.started != started):
+            groups, plans = started.groups(), dict[str, Plans]()
+            for place, one in enumerate(groups):
+                if not one.apart:
+                    try:
+                        plans[one.name] = self._plans_of(one)
+                    except InputError as error:
+                        raise InputError(str(error), f"variants[{place - 1}].policy" if place else "policy") from None
+            arranged = Arranged(started, groups, plans, CALLER in [one.policy for one in groups])
+            for plan in {plan for several in plans.values() for plan in several[:3]} - {*self.live[:3]}:
+                plan.rehearse()
+            with self._lock:
+                self._arranged = arranged
+                self._share(self.prior.population)
+        return arranged
+
+    def _plans_of(self, one: Variant) -> Plans:
+        """Return what decides for a group."""
+        plans = self.live if one.policy == LIVE else self._plans(one.policy)
+        for plan in plans[:3]:
+            if plan.shared and plan.estimate != self.estimate:
+                raise InputError(
+                    f"{one.policy} learns preferences otherwise than the service does: what users have in common is "
+                    "fitted once for all, so that ridge, bias, elasticity, levels and non_negative have to be as they "
+                    "are there"
+                )
+        if one.preference is not None:
+            known = plans.known
+            if known.kind != Kind.KNOWN:
+                if one.policy != LIVE:
+                    raise _reads_none(known)
+                known = self._plans("recommended").known
+            # Where objectives were declared anew meanwhile, what is new has no weight.
+            weights = np.array([[one.preference.get(name, 0.0) for name in self.names]])
+            return Plans(known, known, known, weights)
+        # A policy serves what it can read: those who bring a preference, or all others.
+        if plans.hidden.kind == Kind.KNOWN:
+            return Plans(self.live.hidden, self.live.stated, plans.known)
+        return plans if plans.known.kind == Kind.KNOWN else plans._replace(known=self.live.known)
+
+    def _plans(self, policy: str | Policy) -> Plans:
+        """Return what decides by a policy, or by the recommended ones."""
+        if isinstance(policy, str) and policy == "recommended":
+            found = [
+                ReadyPolicy(recommended(mode), len(self.names), self._draws) for mode in ("hidden", "stated", "known")
+            ]
+        else:
+            if isinstance(policy, str):
+                policy = parse(policy)
+            if not isinstance(policy, Policy):
+                raise InputError(f"expected a policy or the name of one, got {policy!r:.80}")
+            found = 3 * [ReadyPolicy(policy, len(self.names), self._draws)]
+        for plan in found:
+            plan.limit(*self._limits)
+            self.fitted[plan.label] = plan.kind == Kind.RIDGE
+        return Plans(found[0], found[1], found[2])
+
+    def _share(self, prior: Population) -> None:
+        """Have all decide by what users have in common who read it."""
+        arranged = () if self._arranged is None else self._arranged.plans.values()
+        for plans in (self.live, *arranged):
+            for plan in plans[:3]:
+                if plan.shared:
+                    plan.use(prior)
+
+    def _offered(self, request: Request, arranged: Arranged) -> tuple[tuple[str, ...] | None, list[str]]:
+        """Return the offer as it was given, and its arms; raise `InputError` where it cannot be chosen from so."""
         if request.preference is not None:
             weights_in(request.preference, self.names)
         if isinstance(request.arms, Mapping):
@@ -246,31 +354,36 @@ class Decider:
             table = self._newest()
             offered, rows, _ = self._offer(table, request.arms)
             arms = [table.ids[row] for row in rows.tolist()]
-        if running.policy == CALLER and request.choice not in arms:
+        if arranged.asks_choice and request.choice not in arms:
             raise InputError(
                 "expected choice to be an arm on offer, the one that you would give yourself, got "
-                f"{request.choice!r:.80}: the control group of the experiment {running.name!r} gets that",
+                f"{request.choice!r:.80}: a group of the experiment {arranged.started.name!r} gets that",
                 "choice",
             )
         return offered, arms
 
-    def _controlled(self, request: Request, running: ExperimentStarted, group: tuple[str, str]) -> DecisionMade:
-        """Decide for a user of the control group."""
-        offered, arms = self._controllable(request, running)
+    def _decide_apart(self, request: Request, arranged: Arranged, variant: Variant) -> DecisionMade:
+        """Decide for a user of a group that no policy decides for."""
+        offered, arms = self._offered(request, arranged)
         with self._lock:
-            chosen, propensity, policy = served(running.policy, arms, request.k, request.choice, self._chance)
+            chosen, propensity, policy = served(variant.policy, arms, request.k, request.choice, self._chance)
             self.watch.look(self._newest())
+        group = arranged.started.name, variant.name
         given = self._given(request.arms) if isinstance(request.arms, Mapping) else None
         label, asked = f"{policy}@{__version__}", (request.k, request.preference, request.key)
         return self._made(request.user, chosen, propensity, label, offered, *asked, None, given, group)
 
-    def _choose_many(self, requests: Sequence[Request], group: tuple[str, str] | None) -> list[DecisionMade]:
+    def _choose_many(
+        self, requests: Sequence[Request], group: tuple[str, str] | None, plans: Plans
+    ) -> list[DecisionMade]:
         sums, stated = self._store.user_rows([one.user for one in requests])
         preferences = [one.preference for one in requests]
         given = [self._given(one.arms) if isinstance(one.arms, Mapping) else None for one in requests]
         known = np.empty((len(requests), len(self.names)))
         for n, preference in enumerate(preferences):
             known[n] = np.nan if preference is None else weights_in(preference, self.names)
+        if plans.weights is not None:
+            known[:] = plans.weights
         events: dict[int, DecisionMade] = {}
         with self._lock:
             table = self._newest()
@@ -279,7 +392,7 @@ class Decider:
             groups: dict[tuple[ReadyPolicy, int], list[int]] = {}
             offers = [self._offer(table, one.arms) for one in requests]
             for n, one in enumerate(requests):
-                plan = self._plan(one.preference is not None, stated[n, 0] > 0.0)
+                plan = _plan(plans, one.preference is not None, stated[n, 0] > 0.0)
                 check_k(one.k)
                 groups.setdefault((plan, min(one.k, len(offers[n][1]))), []).append(n)
             for (plan, k), members in groups.items():
@@ -447,8 +560,7 @@ class Decider:
 
     def _use(self, prior: Population) -> None:
         with self._lock:
-            if self.hidden.shared:
-                self.hidden.use(prior)
+            self._share(prior)
             if self.prior.foretold is not None or self._foretelling:
                 self._foretell()
 
@@ -457,18 +569,6 @@ class Decider:
         foretold = self.prior.foretold
         self._foretelling = foretold is not None
         self._chooser.foretell(None if foretold is None else np.where(foretold.hidden > 0.0, foretold.means, np.nan))
-
-    def _plan(self, is_known: bool, has_stated: bool) -> ReadyPolicy:
-        plan = self.known if is_known else self.stated if has_stated else self.hidden
-        if plan.asks is is_known:
-            return plan
-        told = "needs the user's preference with each decision: pass preference=…"
-        if is_known:
-            told = (
-                "does not read a preference given with a decision: leave it out, or use the policy 'recommended', "
-                "which does"
-            )
-        raise InputError(f"{plan.policy.id} {told}", "preference")
 
     def _newest(self) -> Arms:
         """Return the arms, and start over if they are others than before."""
@@ -524,19 +624,25 @@ class Decider:
         self._remembered = 0
 
 
-def _plans(policy: str | Policy, objectives: int, draws: int) -> tuple[ReadyPolicy, ReadyPolicy, ReadyPolicy]:
-    """Return what decides where the preference is hidden, stated, or known."""
-    if isinstance(policy, str) and policy == "recommended":
-        hidden, stated, known = (
-            ReadyPolicy(recommended(mode), objectives, draws) for mode in ("hidden", "stated", "known")
-        )
-        return hidden, stated, known
-    if isinstance(policy, str):
-        policy = parse(policy)
-    if not isinstance(policy, Policy):
-        raise InputError(f"expected a policy or the name of one, got {policy!r:.80}")
-    plan = ReadyPolicy(policy, objectives, draws)
-    return plan, plan, plan
+def _plan(plans: Plans, is_known: bool, has_stated: bool) -> ReadyPolicy:
+    if plans.weights is not None:
+        return plans.known
+    plan = plans.known if is_known else plans.stated if has_stated else plans.hidden
+    if plan.asks is is_known:
+        return plan
+    if is_known:
+        raise _reads_none(plan)
+    raise InputError(
+        f"{plan.policy.id} needs the user's preference with each decision: pass preference=…", "preference"
+    )
+
+
+def _reads_none(plan: ReadyPolicy) -> InputError:
+    return InputError(
+        f"{plan.policy.id} does not read a preference given with a decision: leave it out, or use "
+        "the policy 'recommended', which does",
+        "preference",
+    )
 
 
 def check_limits(at_most: Any, within: Any) -> float:

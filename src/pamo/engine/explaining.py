@@ -9,7 +9,7 @@ from typing import Any
 
 from pamo.contract.answers import ArmScore, ExplainedDecision, Explanation, Given
 from pamo.contract.events import OVERALL, DecisionMade, Made, scores_of, together
-from pamo.contract.experiments import CONTROL
+from pamo.contract.experiments import TREATED
 from pamo.engine.kernels import (
     GREEDY,
     GREEDY_PREFERENCE,
@@ -85,10 +85,13 @@ def explained(
         name = arm_names.get(one, one)
         return one if name == one else f"{one} ({name})"
 
+    group = ""
+    if decision.group is not None and decision.group[1] != TREATED:
+        group = f"its user is in the group {decision.group[1]!r} of the experiment {decision.group[0]!r}"
     if kept is None:
         why = "the numbers behind it are not kept, since its user was erased"
-        if decision.group is not None and decision.group[1] == CONTROL:
-            why = f"its user is in the control group of the experiment {decision.group[0]!r}: {decision.policy}"
+        if group:
+            why = f"{group}: {decision.policy}"
         elif decision.user is not None:
             why = f"{decision.policy} scores arms without weighing objectives by the user's preference"
         return Explanation(decision.id, decision.policy, {}, None, None, f"{called(arm)} was chosen; {why}.")
@@ -132,6 +135,8 @@ def explained(
             sentence += f"; it is new, but like others with {' and '.join(alike)}"
         else:
             sentence += "; it is new, and taken to be like others"
+    if group:
+        sentence += f"; {group}"
     sources = {name: "given" if name in known else "foretold" if name in foretold else "seen" for name in weights}
     return Explanation(decision.id, decision.policy, weights, chosen, best, f"{sentence}.", sources)
 

@@ -43,8 +43,8 @@ from pamo.estimators import Kind, prior_before
 from pamo.policies.base import Policy, Run, Shape, check_kernel
 from pamo.priors import ArmsPrior, Population, arms_prior_in, prepared, room_for_arms
 from pamo.reading import clear_arms, offset_at, padded, pending_at
-from pamo.statistics import ArmStatistics
-from pamo.streams import Stream
+from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.streams import POLICY, Stream, stream_for
 
 
 class ReadyPolicy:
@@ -73,6 +73,16 @@ class ReadyPolicy:
         self.numbers[HAS_FIRST] = self.estimate.first != self.estimate.level
         self.limit(1.0, math.inf)
         self.use(prior_before(self.estimate, objectives))
+
+    def rehearse(self) -> None:
+        """Have what it decides by compiled, or loaded, before somebody waits for it."""
+        users = UserStatistics.zeros(users=1, objectives=self.objectives)
+        arms = ArmStatistics.zeros(arms=1, objectives=self.objectives)
+        out, picks = blank(1, self.objectives, 1)
+        chooser = Chooser(self.objectives, stream_for(0, 0, POLICY))
+        chooser.take(1)
+        offer, starts = np.zeros(1, dtype=np.int64), np.array([0, 1])
+        chooser.choose(self, out, picks, offer, starts, users.rows, users.stated, np.ones((1, self.objectives)), arms)
 
     def limit(self, at_most: float, within: float) -> None:
         """Have at most this share of decisions explore, and no arms that look worse than the best known by more."""

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from pamo.contract import answers
 from pamo.contract.codes import Code
 from pamo.contract.events import ARMS, Outcome, outcome_of
+from pamo.contract.experiments import Variant
 from pamo.contract.features import Feature
 from pamo.contract.requests import Request
 from pamo.engine import AsyncEngine, Engine, Lookout
@@ -253,7 +254,8 @@ async def experiment(api: Api, asked: Arguments) -> Any:
 async def start_experiment(api: Api, asked: Arguments) -> Any:
     """Serve a share of the users otherwise."""
     body: schemas.ExperimentBody = asked.body
-    await api.live.start_experiment(body.name, body.control, body.policy, body.smallest)
+    variants = [Variant(one.name, one.share, one.policy, one.preference) for one in body.variants]
+    await api.live.start_experiment(body.name, body.control, body.policy, body.smallest, variants)
     return await api.aside(api.engine.experiment)
 
 

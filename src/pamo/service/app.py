@@ -202,8 +202,8 @@ def _site(api: Api, edition: Edition, base: str = "") -> Site:
         operations,
         keys=keys,
         max_batch=settings.max_batch,
-        takes_preference=decider.known.kind == Kind.KNOWN,
-        needs_preference=decider.hidden.kind == Kind.KNOWN,
+        takes_preference=decider.live.known.kind == Kind.KNOWN,
+        needs_preference=decider.live.hidden.kind == Kind.KNOWN,
         base=base,
     )
     # What the objectives are called, and lie between, is for those who may ask; a browser sends no key for a page.

@@ -172,7 +172,8 @@ def _narrow(components: dict[str, Any], setup: Setup | None, max_batch: int) -> 
                     kind.update(minItems=1, uniqueItems=True)
                 elif kind.get("type") == "object":
                     kind.update(minProperties=1, additionalProperties={"anyOf": [rewards, {"type": "null"}]})
-    _replace(components["RankingBody"]["properties"], "preference", preference)
+    for name in ("RankingBody", "VariantBody"):
+        _replace(components[name]["properties"], "preference", preference)
     values = {"anyOf": [{"type": kind} for kind in ("number", "boolean", "string", "null")]}
     for name in ("ArmBody", "BatchArm", "DecisionBody", "BatchDecision"):
         _replace(components[name]["properties"], "features", {"type": "object", "additionalProperties": values})

@@ -274,7 +274,7 @@ OPERATIONS = (
         "POST",
         "/v1/experiment",
         "startExperiment",
-        "Serve a share of the users otherwise from now on; the same again changes nothing.",
+        "Serve control, and any variants, otherwise from now on; the same again changes nothing.",
         api.start_experiment,
         answers.Experiment,
         roles=ADMIN,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, replace
 from typing import Any
 
-from pamo.contract.experiments import check_control, share
+from pamo.contract.experiments import check_policy, share
 from pamo.contract.features import feature, features, written
 from pamo.contract.forgetting import half_lives
 from pamo.contract.forgetting import written as forgotten
@@ -152,7 +152,7 @@ def _half_life(value: Any) -> str:
 
 
 def _control_policy(value: Any) -> str:
-    check_control(value)
+    check_policy(value)
     return str(value)
 
 
@@ -196,7 +196,7 @@ HALF_LIFE = ValueKind(
     "a half-life such as '40 rounds', 'users: 40 rounds, arms: 90 days' or 'none'", "TIME", _half_life
 )
 SHARE = ValueKind("a share of users such as 5%", "SHARE", share)
-CONTROL_POLICY = ValueKind("random, caller or arm:ID", "POLICY", _control_policy)
+CONTROL_POLICY = ValueKind("random, caller, arm:ID or the name of a policy", "POLICY", _control_policy)
 OBJECTIVES = several(
     "a list of objectives, each such as 'taste' or 'price: 0..500, lower is better'",
     objective_text,

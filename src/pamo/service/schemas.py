@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from pamo.contract.experiments import RANDOM
+from pamo.contract.experiments import LIVE, MOST_VARIANTS, RANDOM
 from pamo.contract.limits import LARGEST, LONGEST, MOST_ARMS, MOST_ROWS
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST, pattern="^[^\\u0000]*$")]
@@ -114,21 +114,41 @@ class FeaturesBody(Struct, forbid_unknown_fields=True):
     of: Literal["arms", "users"] = "arms"
 
 
+Share = Annotated[float, Meta(gt=0, lt=1, description="The group's share of the users.")]
+GroupPolicy = Annotated[
+    str,
+    Meta(
+        pattern=f"^(arm:[^\\u0000]{{1,{LONGEST}}}|[a-z][a-z0-9-]*(:[a-z_]+=[\\w.+-]+(,[a-z_]+=[\\w.+-]+)*)?)$",
+        description="How the group is served: live (as everybody is), random, caller (the choice that comes with each "
+        "decision), arm:ID, or the name of a policy with any hyperparameters, such as prucb-hp-v:reward_scale=0.5.",
+    ),
+]
+
+
+class VariantBody(Struct, forbid_unknown_fields=True):
+    """A group beside control."""
+
+    name: Annotated[Id, Meta(description="What it is called; neither control nor treated.")]
+    share: Share
+    policy: GroupPolicy = LIVE
+    preference: Annotated[
+        Numbers | None, Meta(description="Weights by which all of the group are served, in place of their own.")
+    ] = None
+
+
 class ExperimentBody(Struct, forbid_unknown_fields=True):
     """An experiment to start. One runs at a time, and a name is used once."""
 
     name: Annotated[Id, Meta(description="What it is called; who is in control hangs on it.")]
-    control: Annotated[float, Meta(gt=0, lt=1, description="The control group's share of users.")] = 0.05
-    policy: Annotated[
-        str,
-        Meta(
-            pattern=f"^(random|caller|arm:[^\\u0000]{{1,{LONGEST}}})$",
-            description="How control is served: random, caller (the choice that comes with each decision) or arm:ID.",
-        ),
-    ] = RANDOM
+    control: Share = 0.05
+    policy: GroupPolicy = RANDOM
     smallest: Annotated[
         float, Meta(ge=0.001, le=10, description="The smallest difference worth finding, in standard deviations.")
     ] = 0.2
+    variants: Annotated[
+        list[VariantBody],
+        Meta(max_length=MOST_VARIANTS, description="More groups, each of which is compared with control."),
+    ] = []
 
 
 class RankingBody(Struct, forbid_unknown_fields=True):

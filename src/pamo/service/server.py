@@ -262,6 +262,8 @@ def warm(engine: Engine) -> None:
         if len(lookout.names) > 2:
             lookout.front(lookout.names[:2])
         rehearsal.store.find_users("a", 1)
+    if engine.store.running is not None:
+        engine.core.decider.arrange(engine.store.running)
 
 
 def _check_certificate(settings: Settings) -> None:

@@ -153,7 +153,7 @@ class Settings:
         "random",
         CONTROL_POLICY,
         "engine",
-        "How control is served: random, caller (the choice that comes with each decision) or arm:ID.",
+        "How control is served: random, caller (the choice that comes with each decision), arm:ID, or by a policy.",
     )
     experiment: str = option(
         "control",

@@ -190,8 +190,8 @@ class Store(ABC):
         """Return all experiments, in the order in which they were started."""
 
     @abstractmethod
-    def compared(self) -> tuple[Compared, Compared]:
-        """Return the groups of the newest experiment: those who are treated, and control."""
+    def compared(self) -> Mapping[str, Compared]:
+        """Return the groups of the newest experiment by name, control first; none where there was no experiment."""
 
     def _features_of(self, whose: str) -> Mapping[str, Feature]:
         return self.features if whose == ARMS else self.user_features

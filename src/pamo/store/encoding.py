@@ -211,6 +211,8 @@ def decode(kind: str, decision: str | None, user: str | None, key: str | None, b
 
 _Row = tuple[int, str, str | None, str | None, str | None, str, int, int]
 _decode_rows = msgspec.json.Decoder(list[_Row]).decode
+experiments_of = msgspec.json.Decoder(list[tuple[ExperimentStarted, float | None]]).decode
+"""From JSON to experiments, and when each was ended."""
 
 
 def rows_of(text: str) -> list[_Row]:

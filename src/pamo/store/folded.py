@@ -11,7 +11,7 @@ from pamo.contract.features import FeatureValue
 from pamo.statistics import Pairs
 from pamo.store.base import Arms, ExperimentStarted, Feature, Store
 from pamo.store.fold import Fold
-from pamo.store.groups import Compared, Experiment
+from pamo.store.groups import Compared, Experiment, Groups
 
 AT_A_TIME = 1 << 14
 """Users of an experiment that are added up while nobody else reads or writes."""
@@ -47,15 +47,15 @@ class FoldedStore(Store):
         """Return all experiments."""
         return list(self._fold.groups.experiments.values())
 
-    def compared(self) -> tuple[Compared, Compared]:
+    def compared(self) -> dict[str, Compared]:
         """Return the groups of the newest experiment."""
-        groups = self._fold.groups
-        treated, control = groups.compared(0, 0)
+        groups: Groups = self._fold.groups
+        found = groups.compared(0, 0)
         for first in range(0, groups.count, AT_A_TIME):
             with self.lock:
-                some, others = groups.compared(first, first + AT_A_TIME)
-            treated, control = treated.plus(some), control.plus(others)
-        return treated, control
+                some = groups.compared(first, first + AT_A_TIME)
+            found = {name: one.plus(some[name]) for name, one in found.items()}
+        return found
 
     def arms(self) -> Arms:
         """Return the arms, with a view of their sums."""

@@ -15,10 +15,9 @@ import numpy as np
 from pamo.arrays import Floats, Ints
 from pamo.comparing import Sums
 from pamo.contract.events import ExperimentEnded, ExperimentStarted
-from pamo.contract.experiments import CONTROL
 
 GROUP, COUNTS = 0, 1
-"""Places in a row: 1 for control and 2 for who is treated; from there on the counts by score, and then the sums."""
+"""Places in a row: the how many-th group, from 1 on; from there on the counts by score, and then the sums."""
 
 
 class Experiment(NamedTuple):
@@ -48,6 +47,7 @@ class Groups:
         self.running: ExperimentStarted | None = None
         self.name: str | None = None
         """The newest experiment, whose rows these are."""
+        self._numbers: dict[str, float] = {}
         self._scores = objectives + 1
         self._begin()
 
@@ -60,6 +60,7 @@ class Groups:
         """Begin an experiment, with nobody in it."""
         self.experiments[event.name] = Experiment(event)
         self.running, self.name = event, event.name
+        self._numbers = {one.name: float(place) for place, one in enumerate(event.groups(), start=1)}
         self._begin()
 
     def end(self, event: ExperimentEnded) -> None:
@@ -71,13 +72,14 @@ class Groups:
 
     def add(self, user: int, group: tuple[str, str], values: Floats) -> None:
         """Add scores that a user gave, NaN where there is none: what `add_many` does, in microseconds."""
-        if user < 0 or group[0] != self.name:
+        number = self._numbers.get(group[1])
+        if user < 0 or group[0] != self.name or number is None:
             return
         place = int(self._places[user]) if user < len(self._places) else -1
         if place < 0:
             place = int(self._places_of(np.array([user]))[0])
         row = self.rows[place]
-        row[GROUP] = 1.0 if group[1] == CONTROL else 2.0
+        row[GROUP] = number
         for n, value in enumerate(values[: self._scores].tolist()):
             if not math.isnan(value):
                 row[COUNTS + n] += 1.0
@@ -85,11 +87,12 @@ class Groups:
 
     def add_many(self, users: Ints, groups: Sequence[tuple[str, str] | None], values: Floats) -> None:
         """Add scores of users, a row each; those of no group, or of an earlier experiment, are left out."""
-        mine = [n for n, one in enumerate(groups) if one is not None and one[0] == self.name and users[n] >= 0]
+        numbers = [0.0 if one is None or one[0] != self.name else self._numbers.get(one[1], 0.0) for one in groups]
+        mine = [n for n, number in enumerate(numbers) if number and users[n] >= 0]
         if not mine:
             return
         places = self._places_of(users[mine])
-        self.rows[places, GROUP] = [1.0 if groups[n][1] == CONTROL else 2.0 for n in mine]  # type: ignore[index]
+        self.rows[places, GROUP] = [numbers[n] for n in mine]
         scores = values[mine, : self._scores]
         known = ~np.isnan(scores)
         np.add.at(self.rows, places, np.column_stack([np.zeros(len(mine)), known, np.where(known, scores, 0.0)]))
@@ -121,16 +124,17 @@ class Groups:
 
     def restore(self, users: Ints, rows: Floats) -> None:
         """Take over rows."""
-        self.rows[self._places_of(users)] = rows
+        places = self._places_of(users)  # which may make room, in another array
+        self.rows[places] = rows
 
-    def compared(self, first: int = 0, last: int | None = None) -> tuple[Compared, Compared]:
-        """Return the groups, those who are treated and control; of the rows between these numbers, by default all."""
+    def compared(self, first: int = 0, last: int | None = None) -> dict[str, Compared]:
+        """Return the groups by name, control first; of the rows between these numbers, by default all."""
         rows, scores = self.rows[first : self.count if last is None else min(last, self.count)], self._scores
-        found = []
-        for group in (2.0, 1.0):
-            mine = rows[rows[:, GROUP] == group]
+        found = {}
+        for name, number in self._numbers.items():
+            mine = rows[rows[:, GROUP] == number]
             counts, totals = mine[:, COUNTS : COUNTS + scores], mine[:, COUNTS + scores :]
             means = np.divide(totals, counts, out=np.zeros_like(totals), where=counts > 0.0)
             numbers = (counts > 0.0).sum(axis=0), means.sum(axis=0), (means**2).sum(axis=0)
-            found.append(Compared(len(mine), tuple(Sums(*map(float, one)) for one in zip(*numbers, strict=True))))
-        return found[0], found[1]
+            found[name] = Compared(len(mine), tuple(Sums(*map(float, one)) for one in zip(*numbers, strict=True)))
+        return found

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pamo._version import __version__
-from pamo.contract.experiments import CONTROL, TREATED
 from pamo.errors import DamagedError, InputError, StoreError
 from pamo.statistics import ArmStatistics, Pairs, UserStatistics
 from pamo.store.addresses import begun, kind_of, shown
@@ -159,7 +158,9 @@ def verify(store: Store, *, progress: Progress | None = None) -> Report:
                 differences.append(f"user {user} with arm {arm}: {one} by the journal, and {other} in the store")
     if list(store.experiments()) != list(fold.groups.experiments.values()):
         differences.append("experiments: they are not the journal's")
-    for group, folded, standing in zip((TREATED, CONTROL), fold.groups.compared(), store.compared(), strict=True):
+    ours_by_group, standing_by_group = fold.groups.compared(), store.compared()
+    for group, folded in ours_by_group.items():
+        standing = standing_by_group[group]
         if folded.users != standing.users or not np.allclose(folded.scores, standing.scores, TOLERANCE, TOLERANCE):
             differences.append(f"experiment, {group}: {folded} by the journal, and {standing} in the store")
     if store.pending() != fold.decisions - fold.feedbacks:

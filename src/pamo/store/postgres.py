@@ -45,6 +45,7 @@ from pamo.store.base import (
     ExperimentEnded,
     ExperimentStarted,
     Feature,
+    FeedbackGiven,
     Outcome,
     Receipt,
     Setup,
@@ -214,7 +215,7 @@ class PostgresStore(SqlStore):
                 groups.end(event)
         return groups
 
-    def compared(self) -> tuple[Compared, Compared]:
+    def compared(self) -> dict[str, Compared]:
         """Return the groups of the newest experiment, as the database holds them now."""
         scores, found = len(self.setup.objectives) + 1, dict[float, Compared]()
         means = ", ".join(f"sums[{2 + scores + n}] / nullif(sums[{2 + n}], 0) AS m{n}" for n in range(scores))
@@ -224,8 +225,9 @@ class PostgresStore(SqlStore):
             self._rows(f"{statement} GROUP BY one") if tables.has(self._rows, "pamo_groups") else ()
         ):
             found[group] = Compared(users, tuple(Sums(*map(float, sums[n : n + 3])) for n in range(0, len(sums), 3)))
-        nobody_there = Compared(0, (Sums(),) * scores)
-        return found.get(2.0, nobody_there), found.get(1.0, nobody_there)
+        known, nobody_there = self.experiments(), Compared(0, (Sums(),) * scores)
+        groups = known[-1].started.groups() if known else ()
+        return {one.name: found.get(place, nobody_there) for place, one in enumerate(groups, start=1)}
 
     def known_of(self, ids: Sequence[str]) -> list[Mapping[str, FeatureValue]]:
         """Return the features of these users."""
@@ -364,7 +366,7 @@ class PostgresStore(SqlStore):
         groups = Groups(0)
         if changes and isinstance(events[0], ExperimentStarted | ExperimentEnded):
             ledger.experiments = self._groups_in(connection.execute).experiments
-        elif any(entry.decision.group is not None for entry in ledger.entries.values()):
+        elif any(entry.decision.group is not None for entry in ledger.entries.values()) or _gives_in_group(events):
             groups = self._groups_in(connection.execute)
         receipts, records = ledger.judge(events, -1, -1)  # below 0: places among those to be inserted
         if records:
@@ -379,7 +381,8 @@ class PostgresStore(SqlStore):
             if known:
                 kept = connection.execute(tables.KNOWN, (known,)).fetchall()
                 fold.known.update((user, json.loads(features)) for user, features in kept)
-            fold.groups.name = groups.name
+            if groups.name is not None:
+                fold.groups.start(groups.experiments[groups.name].started)
             for record in records:
                 fold.apply(record)
                 if isinstance(record, ExperimentStarted):
@@ -797,6 +800,12 @@ class PostgresStore(SqlStore):
 
     def _disconnect(self, *, snapshot: bool) -> None:
         self._link.close()
+
+
+def _gives_in_group(events: Sequence[Event]) -> bool:
+    """Tell whether there is feedback to a decision in an experiment that is recorded together with it."""
+    new = {event.id for event in events if isinstance(event, DecisionMade) and event.group is not None}
+    return bool(new) and any(isinstance(event, FeedbackGiven) and event.decision in new for event in events)
 
 
 def _listed(groups: Groups) -> tuple[list[int], Floats]:

@@ -37,7 +37,7 @@ from pamo.contract.events import (
     together,
     with_scores,
 )
-from pamo.contract.experiments import ARM, check_control, check_smallest, share
+from pamo.contract.experiments import ARM, as_variants, check_policy, check_smallest, share
 from pamo.contract.features import MOST_FEATURES, Feature, checked_features, features, written
 from pamo.contract.limits import LARGEST, check_preference, check_score, check_text, is_number
 from pamo.contract.requests import given_scores
@@ -122,7 +122,7 @@ class Checker:
         if isinstance(event, FeaturesDeclared):
             return self._check_declared(event)
         if isinstance(event, ExperimentStarted | ExperimentEnded):
-            return _check_experiment(event)
+            return self._check_experiment(event)
         if not isinstance(event, ArmAdded | ArmRetired | UserErased | UserKnown | TasteChanged | ArmChanged):
             raise InputError(f"expected an event of the journal, got {event!r}")
         _check_time(event.at)
@@ -144,6 +144,23 @@ class Checker:
                 known = checked_features(event.features, self._features(ARMS))
                 event = replace(event, features=known or None)
         return event if type(event.at) is float else replace(event, at=float(event.at))
+
+    @staticmethod
+    def _check_experiment(event: ExperimentStarted | ExperimentEnded) -> ExperimentStarted | ExperimentEnded:
+        check_text(event.name, "an experiment's name", "name")
+        _check_time(event.at)
+        if isinstance(event, ExperimentEnded):
+            return replace(event, at=float(event.at))
+        check_policy(event.policy)
+        check_smallest(event.smallest)
+        control = share(event.control)
+        return replace(
+            event,
+            at=float(event.at),
+            control=control,
+            smallest=float(event.smallest),
+            variants=as_variants(event.variants, control, event.policy),
+        )
 
     def _check_declared(self, event: FeaturesDeclared) -> FeaturesDeclared:
         _check_time(event.at)
@@ -421,9 +438,10 @@ def judge_experiment(
         if one.ended is None:
             name = one.started.name
             return refused(Code.EXPERIMENT_CONFLICT, f"the experiment {name!r} is running: end it first")
-    arm = event.policy.removeprefix(ARM)
-    if arm != event.policy and arm not in arms:
-        return refused(Code.UNKNOWN_ARM, f"there is no arm {arm!r}: add it first")
+    for group in event.groups():
+        arm = group.policy.removeprefix(ARM)
+        if arm != group.policy and arm not in arms:
+            return refused(Code.UNKNOWN_ARM, f"there is no arm {arm!r}: add it first")
     return None
 
 
@@ -441,16 +459,6 @@ def redacted(event: OfUser) -> OfUser:
         rounds = None if event.rounds is None else (0, *event.rounds[1:])
         return replace(event, user=None, key=None, preference=None, explanation=None, rounds=rounds, group=None)
     return replace(event, user=None, preference=None, group=None)
-
-
-def _check_experiment(event: ExperimentStarted | ExperimentEnded) -> ExperimentStarted | ExperimentEnded:
-    check_text(event.name, "an experiment's name", "name")
-    _check_time(event.at)
-    if isinstance(event, ExperimentEnded):
-        return replace(event, at=float(event.at))
-    check_control(event.policy)
-    check_smallest(event.smallest)
-    return replace(event, at=float(event.at), control=share(event.control), smallest=float(event.smallest))
 
 
 def plain(value: Any) -> Any:

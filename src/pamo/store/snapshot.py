@@ -23,7 +23,8 @@ from zlib import crc32
 import numpy as np
 
 from pamo.rows import LAYOUT
-from pamo.store.base import ExperimentEnded, ExperimentStarted, Feature
+from pamo.store.base import ExperimentEnded, Feature
+from pamo.store.encoding import experiments_of
 from pamo.store.fold import CHUNK, Fold
 from pamo.store.names import Names
 from pamo.store.setups import setup_of
@@ -269,8 +270,7 @@ def _read(file: Any, journal: str) -> Snapshot | None:
     fold.taste_changes.update((row, (number, first)) for row, (number, first) in zip(changed, changes, strict=True))
     fold.arm_changes.update(file["arm_changes"].tolist())
     if "experiments" in file.files:
-        for started, ended in json.loads(bytes(file["experiments"])):
-            event = ExperimentStarted(**started)
+        for event, ended in experiments_of(bytes(file["experiments"])):
             fold.groups.start(event)
             if ended is not None:
                 fold.groups.end(ExperimentEnded(event.name, ended))

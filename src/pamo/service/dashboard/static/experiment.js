@@ -19,36 +19,60 @@ export function showExperiment(section, scales, signal) {
 }
 
 function told(experiment, { overall, objectives }) {
-  const scores = [
-    [overall, experiment.overall],
-    ...objectives.map((one) => [one, experiment.objectives[one.name]]),
-  ].filter(([, one]) => one.treated_users + one.control_users > 0);
-  // On one axis, as shares of each scale, so that what is better is always to the right.
-  const drawn = scores.map(([scale, one]) => {
-    const size = (scale.high - scale.low) * (scale.lower_is_better ? -1 : 1);
-    const [low, high] = [one.low / size, one.high / size].sort((a, b) => a - b);
-    return one.difference === null ? null : { mean: one.difference / size, low, high };
+  const compared = experiment.variants.map((variant) => {
+    const scores = [[overall, variant.overall], ...objectives.map((one) => [one, variant.objectives[one.name]])]
+      .filter(([, one]) => one.treated_users + one.control_users > 0);
+    return { variant, scores, drawn: scores.map(([scale, one]) => share(scale, one)) };
   });
-  const room = 1.05 * Math.max(0.01, ...drawn.flatMap((one) => (one ? [Math.abs(one.low), Math.abs(one.high)] : [])));
+  // All on one axis, so that variants can be compared by eye.
+  const ends = compared.flatMap(({ drawn }) => drawn.flatMap((one) => (one ? [Math.abs(one.low), Math.abs(one.high)] : [])));
+  const room = 1.05 * Math.max(0.01, ...ends);
   const state = experiment.ended === null ? `since ${time(experiment.started)}` : `ended ${time(experiment.ended)}`;
-  const users = experiment.treated_users + experiment.control_users;
+  const users = experiment.variants.reduce((sum, one) => sum + one.users, experiment.control_users);
+  const shares = experiment.variants.reduce((sum, one) => sum + one.share, experiment.control);
+  const several = experiment.variants.length > 1;
   return [
     el("div", { class: "spread" }, el("h2", {}, "Is it worth it?"), el("span", { class: "badge" }, name(experiment.name), `, ${state}`)),
-    el("p", { class: "headline" }, experiment.sentence),
+    ...(several ? [] : [el("p", { class: "headline" }, experiment.sentence)]),
     experiment.warning ? el("p", { class: "notice bad" }, experiment.warning) : null,
-    scores.length ? table(scores, drawn, room) : null,
+    ...compared.flatMap(({ variant, scores, drawn }) => [
+      several ? heading(variant) : null,
+      scores.length ? table(variant, scores, drawn, room) : null,
+    ]),
     el(
       "p",
       { class: "soft small" },
-      `${number(experiment.control_users)} of ${number(users)} users who gave feedback are in control (${percent(experiment.control)} are meant to be), served by `,
+      `${number(experiment.control_users)} of ${number(users)} users who gave feedback are in control (${percent(experiment.control / shares)} are meant to be), served by `,
       name(experiment.policy),
-      ". Intervals hold the difference with 95 %, however often you look.",
+      several
+        ? `. Each of the ${experiment.variants.length} variants has its part of the 5 % of error, so that all intervals of a score together hold the differences with 95 %, however often you look.`
+        : ". Intervals hold the difference with 95 %, however often you look.",
     ),
   ];
 }
 
-function table(scores, drawn, room) {
-  const head = ["Score", "With pamo", "Control", "Difference", "Worse / better"];
+/** A difference as shares of its scale, so that what is better is always to the right. */
+function share(scale, one) {
+  const size = (scale.high - scale.low) * (scale.lower_is_better ? -1 : 1);
+  const [low, high] = [one.low / size, one.high / size].sort((a, b) => a - b);
+  return one.difference === null ? null : { mean: one.difference / size, low, high };
+}
+
+/** What those who are treated are called on the page. */
+const called = (variant) => (variant.name === "treated" ? "pamo" : variant.name);
+
+function heading(variant) {
+  const weights = Object.entries(variant.preference ?? {}).map(([objective, weight]) => `${objective} ${weight}`);
+  return el(
+    "div",
+    { class: "variant" },
+    el("div", { class: "spread" }, el("h3", {}, name(called(variant))), el("span", { class: "badge" }, `${percent(variant.share)}: `, name(variant.policy), weights.length ? `, by ${weights.join(", ")}` : "")),
+    el("p", {}, variant.sentence),
+  );
+}
+
+function table(variant, scores, drawn, room) {
+  const head = ["Score", variant.name === "treated" ? "With pamo" : "Variant", "Control", "Difference", "Worse / better"];
   const rows = scores.map(([scale, one], place) => {
     const digits = digitsOf(scale);
     const words = one.difference === null
@@ -72,7 +96,7 @@ function table(scores, drawn, room) {
   });
   return el(
     "div",
-    { class: "table", role: "region", tabindex: "0", "aria-label": "Differences by score" },
+    { class: "table", role: "region", tabindex: "0", "aria-label": `Differences by score, with ${called(variant)}` },
     el(
       "table",
       { class: "differences" },
