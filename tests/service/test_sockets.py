@@ -209,10 +209,16 @@ def test_the_short_way_sends_what_the_long_way_does(status: int, keep_alive: boo
     def answered(**kept: Any) -> tuple[list[Any], bool]:
         transport, done = mock.Mock(), mock.Mock()
         flow: Any = SimpleNamespace(write_paused=kept.get("paused", False))
-        scope: Any = {"client": None, "path": "/", "query_string": b"", "http_version": "1.1"}
         given = {"access_log": False, "method": "POST", "short": True, **kept}
+        scope: Any = {
+            "method": given["method"],
+            "client": None,
+            "path": "/",
+            "query_string": b"",
+            "http_version": "1.1",
+        }
         cycle = Cycle(
-            {**scope, "method": given["method"]},
+            scope,
             *(transport, flow, mock.Mock(), mock.Mock(), given["access_log"], [(b"date", b"today")], asyncio.Event()),
             expect_100_continue=False,
             keep_alive=keep_alive,
