@@ -74,6 +74,25 @@ def test_what_is_kept_in_mind_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
         assert pending(engine) == pytest.approx([10 + 25 * under_way.GIVEN_UP])
 
 
+def test_what_all_count_for_is_written_without_a_look_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the share that gets feedback is learned, that is every few requests, with up to 50,000 of them open."""
+    monkeypatch.setattr(under_way, "MOST", 300)
+    waiting, line = under_way.UnderWay(), np.zeros(4)
+    waiting.attach(line, {f"arm-{row}": row for row in range(4)})
+    opened, weights = list(range(2000)), set()
+    for number in opened:
+        waiting.begin(str(number), f"arm-{number * 7 % 5}", float(number))  # one of the arms has no row yet
+    waiting._open.values = None  # type: ignore[assignment]  # whoever looks at each fails
+    for number in opened[-300::2]:
+        waiting.end(str(number), 2000.0)
+        weights.add(waiting.weight)
+    assert len(weights) > 2
+    left, given_up = opened[-299::2], opened[:-300]
+    for row in range(4):
+        mine = [sum(one * 7 % 5 == row for one in some) for some in (left, given_up)]
+        assert line[row] == pytest.approx(waiting.weight * mine[0] + under_way.GIVEN_UP * mine[1])
+
+
 @pytest.mark.parametrize("policy", ["prucb-hp", "prts"])
 def test_at_most_so_many_decisions_explore(policy: str) -> None:
     world = World(arms=8, users=5, noise=0.3, seed=3)

@@ -28,6 +28,7 @@ from pamo.store import (
     UserErased,
     open_store,
     snapshot,
+    sqlite_writing,
 )
 from pamo.store.addresses import open_reader
 from pamo.store.fold import Fold
@@ -79,6 +80,27 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
             if len(decisions) > len(kept):
                 store.append(FeedbackGiven(decisions[-1], {"taste": 0.5}, 0.0))
             next_number = len(decisions)
+
+
+def test_small_and_large_batches_are_written_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    users = ['"quoted"', "tab\t\x1f", "naïve ☃", "0017", "null", "user-1"]
+    events: list[Event] = [ArmAdded("A", "A", 0.0)]
+    for number, user in enumerate(users):
+        events.append(DecisionMade(f"d{number}", user, ("A",), 0.1 + 0.2, "p", 1e-9, key=user if number % 2 else None))
+        events.append(
+            FeedbackGiven(f"d{number}", {"taste": 1.0 + 1e-15}, 0.1, preference=WEIGHTS if number % 3 else None)
+        )
+    written = []
+    for bound in (sqlite_writing.BOUND, 0):
+        monkeypatch.setattr(sqlite_writing, "BOUND", bound)
+        with SqliteStore(tmp_path / f"{bound}.db", SETUP) as store:
+            assert {receipt.outcome for receipt in store.append_many(events)} == {Outcome.RECORDED}
+            assert verify(store).ok
+            columns = ("sequence", "kind", "decision", "user", "key", "body", "link", "checksum", "who", "request")
+            typed = ", ".join(f"typeof({name})" for name in columns)
+            written.append(store._rows(f"SELECT {', '.join(columns[:6])}, {typed} FROM events"))
+    assert written[0] == written[1]
+    assert len(written[0]) == len(events) + 1
 
 
 def test_one_process_owns_the_file(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ class UnderWay:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._open_of: dict[str, int] = {}  # how many of them are of an arm
         self._given_up: dict[str, float] = {}
         self._rows: Mapping[str, int] = {}
         self._next = math.inf  # when the oldest may be given up: not later than this
@@ -81,6 +82,7 @@ class UnderWay:
         with self._lock:
             waiting, row = self._open, self._rows.get(arm)
             waiting[decision] = (arm, at)
+            self._open_of[arm] = self._open_of.get(arm, 0) + 1
             if row is not None:
                 self._view[row] += self.weight
             if at > self._next or len(waiting) > MOST:
@@ -124,6 +126,7 @@ class UnderWay:
         if found is None:
             return None
         arm, begun = found
+        self._open_of[arm] -= 1
         row = self._rows.get(arm)
         if row is not None:
             self._view[row] -= self.weight
@@ -170,9 +173,7 @@ class UnderWay:
         view, rows = self._view, self._rows
         for row in range(len(view)):
             view[row] = 0.0
-        for arm, count in self._given_up.items():
-            if arm in rows:
-                view[rows[arm]] += GIVEN_UP * count
-        for arm, _ in self._open.values():
-            if arm in rows:
-                view[rows[arm]] += self.weight
+        for counts, weight in ((self._given_up, GIVEN_UP), (self._open_of, self.weight)):
+            for arm, count in counts.items():
+                if arm in rows:
+                    view[rows[arm]] += weight * count

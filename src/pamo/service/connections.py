@@ -10,8 +10,10 @@ import resource
 import typing
 from collections import Counter
 from typing import Any
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from pamo.service.settings import Settings
 
@@ -96,53 +98,41 @@ class Doors:
             loop.call_later(PAUSE if left else self._pause, self._go_round, loop, left)
 
 
-class Joined:
-    """What an answer is written to: its head goes with the first of its body, since each write is a system call.
+class Cycle(RequestResponseCycle):
+    """One request and its answer, as uvicorn has them, with a short way for what is there as a whole.
 
-    A head whose body may be long in coming, that of a stream, goes at once: such an answer says no length.
+    An answer goes by one write, which is one system call, and is not taken apart and checked again.
     """
 
-    def __init__(self, transport: Any) -> None:
-        self._transport = transport
-        self._answer: Any = None
-        self._head: bytes | None = None
+    def whole_body(self) -> bytes | None:
+        """Return the body, if all of it has come; whoever sent it may have gone since."""
+        if self.more_body or self.disconnected or self.response_complete:
+            return None
+        body, self.body = bytes(self.body), bytearray()
+        self.message_event.clear()
+        return body
 
-    def begin(self, answer: Any) -> None:
-        """Have uvicorn's next answer written to this."""
-        answer.transport, self._answer = self, answer
-
-    def write(self, data: bytes) -> None:
-        """Write, or keep a head until its body comes."""
-        if self._head is not None:
-            head, self._head = self._head, None
-            self._transport.writelines([head, data])
-            return
-        answer = self._answer
-        if answer is not None and answer.response_started:  # else it says that more is to be sent
-            self._answer = None
-            if answer.chunked_encoding is False and answer.expected_content_length > 0:
-                self._head = data
-                return
-        self._transport.write(data)
-
-    def end(self) -> None:
-        """Write a head that no body has followed: it was all that was asked for, or something went wrong."""
-        if self._head is not None:
-            head, self._head = self._head, None
-            self._transport.write(head)
-
-    def close(self) -> None:
-        """Close the connection once all is written."""
-        self.end()
-        self._transport.close()
-
-    def is_closing(self) -> bool:
-        """Tell whether nothing more is written to it."""
-        return bool(self._transport.is_closing())
+    def answer(self, status: int, headers: bytes, body: bytes) -> bool:
+        """Send an answer, if the short way will do: to whoever takes what is sent, and without a line of the log."""
+        if self.response_started or self.access_log or self.flow.write_paused or self.scope["method"] == "HEAD":
+            return False
+        if not self.disconnected:
+            parts = [STATUS_LINE[status], *(b"%s: %s\r\n" % header for header in self.default_headers), headers]
+            if status != 204:
+                parts.append(b"content-length: %d\r\n" % len(body))
+            if not self.keep_alive:
+                parts.append(b"connection: close\r\n")
+            self.response_started = self.response_complete = True
+            self.transport.write(b"".join((*parts, b"\r\n", body)))
+            self.message_event.set()
+            if not self.keep_alive:
+                self.transport.close()
+            self.on_response()
+        return True
 
 
 class Protocol(HttpToolsProtocol):
-    """Uvicorn's protocol, which also hangs up on who takes too long, or too many words.
+    """Uvicorn's protocol, which also hangs up on who takes too long, or too many words, and has a short way to answer.
 
     Whenever it is the other side's turn (to say what is wanted, to say the rest of what was answered already, to take
     an answer, to ask again) there is an end to the waiting. While the application is at work, that has its own.
@@ -164,7 +154,6 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Let a connection in, if there is room."""
         super().connection_made(transport)
-        self._joined = Joined(transport)
         self._since = self.loop.time()
         if not self.doors.enter(self):
             self._hang_up(b"503 Service Unavailable\r\nretry-after: 10")
@@ -180,7 +169,6 @@ class Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._at_work = cycle
-        self._joined.begin(cycle)
         super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
@@ -202,18 +190,56 @@ class Protocol(HttpToolsProtocol):
         self._since = self.loop.time()
         self._in_head = self._in_message = True
         self._said = self._body = 0
-        super().on_message_begin()
+        self.url, self.headers, self.expect_100_continue = b"", [], False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; a trailer, which comes when it is decided already who asks for what, is none."""
         if self._in_head:
-            super().on_header(name, value)
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Count what comes after the headers anew."""
+        """Count what comes after the headers anew, and have the request answered, now or in its turn."""
         self._in_head = False
         self._said = 0
-        super().on_headers_complete()
+        version, url = self.parser.get_http_version(), httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,  # type: ignore[typeddict-item]  # there is one as soon as there is a connection
+            "method": self.parser.get_method().decode("ascii"),
+            "root_path": "",
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": url.path,
+            "query_string": url.query or b"",
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+        }
+        ahead: Any = self.cycle
+        self.cycle = Cycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if ahead is None or ahead.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
         """Count the body's bytes."""
@@ -229,8 +255,11 @@ class Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Wait for the rest of what was answered already, or for the next request."""
         self._since = self.loop.time()
-        self._joined.end()
-        super().on_response_complete()
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
 
     def pause_writing(self) -> None:
         """Wait for the other side to take what it asked for."""

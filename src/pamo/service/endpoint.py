@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from pamo.contract.limits import check_text
 from pamo.errors import PamoError
 from pamo.service.api import Api
+from pamo.service.connections import Cycle
 from pamo.service.operations import Arguments, Operation
 from pamo.service.problems import MEDIA_TYPE, Problem, misread, problem_of
 from pamo.service.schemas import encode
@@ -30,14 +31,30 @@ COMMON = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff
 _JSON = b"application/json"
 
 
+class Headers:
+    """Headers of an answer, as ASGI has them and as they are sent. keep: whether they leave the connection open."""
+
+    def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        self.pairs, self.text = pairs, b"".join(b"%s: %s\r\n" % pair for pair in pairs)
+        self.keep = not any(name == b"connection" for name, _ in pairs)
+
+
+def _type(media: str) -> tuple[bytes, bytes]:
+    return b"content-type", media.encode()
+
+
+_PROBLEM = [_type(MEDIA_TYPE), *COMMON]
+_REFUSED = Headers(_PROBLEM)
+
+
 class Endpoint:
     """An operation as an ASGI application."""
 
     def __init__(self, api: Api, operation: Operation) -> None:
         self._api, self._operation = api, operation
         self._decode = None if operation.body is None else msgspec.json.Decoder(operation.body).decode
-        self._count, self._clock = api.metrics.of(operation.name)
-        self._success = COMMON if operation.answer is None else [(b"content-type", operation.media.encode()), *COMMON]
+        self._answered = api.metrics.of(operation.name).add
+        self._success = Headers([*([] if operation.answer is None else [_type(operation.media)]), *COMMON])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, ids: tuple[str, ...]) -> None:
         """Answer a request."""
@@ -58,8 +75,7 @@ class Endpoint:
             await refuse(send, problem)
         finally:
             api.in_flight -= 1
-        self._count(status)
-        self._clock(time.perf_counter() - started)
+        self._answered(status, time.perf_counter() - started)
 
     def _problem(self, error: Exception) -> Problem:
         """Return what an error is to the caller; what nobody expected goes to the log."""
@@ -84,7 +100,12 @@ class Endpoint:
             check_text(one, "an id", "id")
         asked = Arguments(ids)
         if self._decode is not None:
-            body = await self._body(receive, headers.get(b"content-length"))
+            cycle = getattr(receive, "__self__", None)
+            body = cycle.whole_body() if type(cycle) is Cycle else None
+            if body is None:
+                body = await self._body(receive, headers.get(b"content-length"))
+            elif len(body) > api.settings.max_body_bytes:
+                raise _too_large(api.settings.max_body_bytes)
             if body or not operation.body_optional:
                 if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != _JSON:
                     raise Problem(415, "expected content-type: application/json (curl sends it with --json)")
@@ -229,13 +250,16 @@ def _is_loopback(host: bytes) -> bool:
 
 async def refuse(send: Send, problem: Problem) -> None:
     """Answer with a problem."""
-    headers = [(b"content-type", MEDIA_TYPE.encode()), *COMMON]
-    headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in problem.headers.items()]
+    more = [(name.encode(), value.encode("latin-1", "replace")) for name, value in problem.headers.items()]
+    headers = Headers([*_PROBLEM, *more]) if more else _REFUSED
     await _send(send, problem.status, headers, encode(problem.body()))
 
 
-async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is Cycle and headers.keep and cycle.answer(status, headers.text, body):
+        return
     start: MutableMapping[str, Any] = {"type": "http.response.start", "status": status}
-    start["headers"] = headers if status == 204 else [*headers, (b"content-length", b"%d" % len(body))]
+    start["headers"] = headers.pairs if status == 204 else [*headers.pairs, (b"content-length", b"%d" % len(body))]
     await send(start)
     await send({"type": "http.response.body", "body": body})

@@ -30,8 +30,8 @@ EVERY = 10.0
 """Seconds between two looks at the journal."""
 FRESH = 2.0
 """Seconds for which what was counted is not looked at again by whoever asks, where that costs others anything."""
-PIECE = 5000
-"""Events that are counted at a time: about as many milliseconds as a tenth of that."""
+PIECE = 1000
+"""Events that are counted at a time, in some 50 ms: whether others are busy is known only after the first pieces."""
 REST, LONG_REST = 3.0, 40.0
 """How many times as long as it counted it rests while there is more to count: the second if the process is busy."""
 BUSY = 0.3

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from pamo._version import __version__
@@ -24,41 +25,43 @@ SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.
 """The histogram's buckets, close together where a request should be."""
 
 
+class Requests:
+    """The answers of one operation: how many by status, and how many took how long."""
+
+    def __init__(self) -> None:
+        self.statuses: Counts[int] = Counts()
+        self.seconds = 0.0
+        self._numbers = [0] * (len(SECONDS) + 1)
+
+    def add(self, status: int, seconds: float) -> None:
+        """Count an answer."""
+        self.statuses[status] += 1
+        self.seconds += seconds
+        self._numbers[bisect_left(SECONDS, seconds)] += 1
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Return how many took at most so many seconds."""
+        return list(zip((*map(str, SECONDS), "+Inf"), accumulate(self._numbers), strict=True))
+
+
 class Metrics:
-    """Counts what the service does. Each service has its own registry."""
+    """Counts what the service does. Each service has its own registry.
+
+    Plain numbers, since only the event loop counts, several times for each request: a lock for each would show.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "pamo_http_requests", "Requests answered.", ("operation", "status"), registry=self.registry
-        )
-        self._seconds = Histogram(
-            "pamo_http_request_seconds",
-            "Seconds until a request was answered.",
-            ("operation",),
-            buckets=SECONDS,
-            registry=self.registry,
-        )
-        self._feedback = Counter(
-            "pamo_feedback", "Feedback taken, by what became of it.", ("status",), registry=self.registry
-        )
-        self._by_status = functools.cache(self._feedback.labels)
+        self.requests: dict[str, Requests] = {}
+        self.feedback: Counts[str] = Counts()
 
-    def of(self, operation: str) -> tuple[Callable[[int], None], Callable[[float], None]]:
-        """Return what counts an operation's answers by status, and what takes their seconds."""
-
-        @functools.cache
-        def counter(status: int) -> Counter:
-            return self._requests.labels(operation, str(status))
-
-        def count(status: int) -> None:
-            counter(status).inc()
-
-        return count, self._seconds.labels(operation).observe
+    def of(self, operation: str) -> Requests:
+        """Return what counts an operation's answers."""
+        return self.requests.setdefault(operation, Requests())
 
     def fed(self, status: str, number: int = 1) -> None:
         """Count feedback."""
-        self._by_status(status).inc(number)
+        self.feedback[status] += number
 
     def watch(self, api: Api) -> None:
         """Read the engine's numbers whenever metrics are asked for."""
@@ -98,6 +101,19 @@ class _Numbers(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the numbers as they are now."""
         api = self._api
+        requests = CounterMetricFamily("pamo_http_requests", "Requests answered.", labels=("operation", "status"))
+        seconds = HistogramMetricFamily(
+            "pamo_http_request_seconds", "Seconds until a request was answered.", labels=("operation",)
+        )
+        for operation, one in api.metrics.requests.items():
+            seconds.add_metric((operation,), one.buckets(), one.seconds)
+            for status, count in one.statuses.copy().items():
+                requests.add_metric((operation, str(status)), count)
+        yield from (requests, seconds)
+        fed = CounterMetricFamily("pamo_feedback", "Feedback taken, by what became of it.", labels=("status",))
+        for outcome, count in api.metrics.feedback.copy().items():
+            fed.add_metric((outcome,), count)
+        yield fed
         yield GaugeMetricFamily("pamo_http_in_flight", "Requests under way.", value=api.in_flight)
         yield CounterMetricFamily("pamo_decisions", "Decisions made.", value=api.activity.totals[DECISIONS])
         trouble = api.engine.store.trouble()

@@ -66,10 +66,12 @@ SELECT json_group_array(json_array(sequence, kind, decision, user, key, body, li
     WHERE events.key = wanted.value ->> 1
 )
 """
-INSERT = f"""
-INSERT INTO events (sequence, kind, decision, user, key, body, {", ".join(COLUMNS)})
-SELECT {", ".join(f"value ->> {place}" for place in range(10))} FROM json_each(?1)
-"""
+WIDTH = 6 + len(COLUMNS)
+INTO = f"INSERT INTO events (sequence, kind, decision, user, key, body, {', '.join(COLUMNS)})"
+INSERT = f"{INTO} SELECT {', '.join(f'value ->> {place}' for place in range(WIDTH))} FROM json_each(?1)"
+BOUND = 64
+"""Events up to which a batch is bound value by value, in a third of the time, by a statement for each size."""
+INSERT_BOUND = [f"{INTO} VALUES " + ", ".join([f"({', '.join('?' * WIDTH)})"] * size) for size in range(BOUND + 1)]
 REWRITE = """
 UPDATE events SET (user, key, body, link, checksum, who, request) = (
     value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7
@@ -232,7 +234,10 @@ class SqliteWriting(SqliteJournal):
             row = encode(event)
             before = link(before, sequence, row.kind, row.decision)
             rows.append((sequence, *row, before, checksum(before, *row), *self._numbers(row.kind, row.user, row.key)))
-        self._write.execute(INSERT, (to_json(rows),))
+        if len(rows) <= BOUND:
+            self._write.execute(INSERT_BOUND[len(rows)], [value for row in rows for value in row])
+        else:
+            self._write.execute(INSERT, (to_json(rows),))
         self._link = before
 
     def _numbers(self, kind: str, user: str | None, key: str | None) -> tuple[int | None, int | None]:
