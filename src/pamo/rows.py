@@ -27,7 +27,7 @@ import math
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import anywhere, inlined, kernel
+from pamo.compiling import anywhere, entry, inlined
 
 LAYOUT = 3
 """The number of this layout. Whoever keeps rows keeps it beside them: rows of another are summed anew."""
@@ -151,7 +151,7 @@ def grow_old(row: Floats, age: float, fixed: int) -> float:
     return math.ldexp(2.0 ** (age - math.floor(age)), math.floor(age) - math.floor(row[last]))
 
 
-@kernel
+@entry
 def grow_together(row: Floats, other: Floats, fixed: int) -> None:
     """Add a row to one of the same kind, both of which have ages."""
     last = len(row) - 1
@@ -165,7 +165,7 @@ def grow_together(row: Floats, other: Floats, fixed: int) -> None:
         row[place] += other[place] if place < fixed else weight * other[place]
 
 
-@kernel
+@entry
 def read_aged(out: Floats, row: Floats, now: float, fixed: int) -> None:
     """Write a row as it is worth now, an age in half-lives, or as of its newest round if that is later."""
     last = len(row) - 1
@@ -254,14 +254,14 @@ def state(row: Floats, weights: Floats, count: float, objectives: int) -> None:
         row[STATED_SUM + objectives + d] += count * weights[d] * weights[d]
 
 
-@kernel
+@entry
 def observe_arms(rows: Floats, places: Ints, values: Floats) -> None:
     """Add pulls to the rows at these places, one for each row of values."""
     for k in range(len(places)):
         observe_arm(rows[places[k]], values[k], 1.0, values.shape[1] - 1)
 
 
-@kernel
+@entry
 def observe_users(rows: Floats, stated: Floats, places: Ints, values: Floats, preferences: Floats) -> None:
     """Add rounds to the rows at these places, and what was stated to the rows of stated preferences."""
     objectives = values.shape[1] - 1

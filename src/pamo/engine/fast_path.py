@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import count_of, inlined, kernel
+from pamo.compiling import count_of, entry, inlined
 from pamo.engine.kernels import (
     DRAWS,
     KIND,
@@ -90,7 +90,7 @@ def _choose(
 # Each argument by its name: packed by `*arguments`, the call itself would take twice as long.
 
 
-@kernel
+@entry
 def choose_hidden(
     out: Floats,
     picks: Ints,
@@ -117,7 +117,7 @@ def choose_hidden(
     )
 
 
-@kernel
+@entry
 def choose_estimated(
     out: Floats,
     picks: Ints,
@@ -144,7 +144,7 @@ def choose_estimated(
     )
 
 
-@kernel
+@entry
 def choose_drawn(
     out: Floats,
     picks: Ints,

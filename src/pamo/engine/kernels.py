@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import anywhere, count_of, inlined, kernel
+from pamo.compiling import anywhere, count_of, entry, inlined, kernel
 from pamo.estimators import Kind
 from pamo.policies.base import UNSCORED, pick, scratch_for, value_of
 from pamo.priors import NUMBERS, PAPER, Population, Room, fit_arms, read_user
@@ -228,7 +228,7 @@ def refresh(state: Floats, views: Any, rows: Floats, offers: Ints, dims: Any) ->
                 common[place] += arms[scatter_at(objectives) + place, arm]
 
 
-@kernel
+@entry
 def learn_arms(state: Floats, rows: Floats, features: Floats, room: Floats, dims: Any) -> None:
     """Fit what arms have in common to all of them, and say when it is to be done again."""
     objectives, arms = count_of(dims), len(rows)
@@ -501,7 +501,7 @@ def write(
     return first
 
 
-@kernel
+@entry
 def prepare(
     sums: Floats,
     stated: Floats,
@@ -521,7 +521,7 @@ def prepare(
     return t, offer_tile(views, work, len(rows), offer, given, dims)
 
 
-@kernel
+@entry
 def finish(
     out: Floats,
     picks: Ints,
@@ -538,7 +538,7 @@ def finish(
     return int(write(out, picks, offer, tile, user, scores, state, numbers, stream, dims))
 
 
-@kernel
+@entry
 def chance_again(
     scores: Floats, place: int, tile: Floats, user: Floats, state: Floats, numbers: Floats, count: int, dims: Any
 ) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import kernel
+from pamo.compiling import entry
 from pamo.contract.events import ARMS, scores_of, with_scores
 from pamo.contract.features import FeatureValue
 from pamo.contract.forgetting import HalfLife, HalfLives
@@ -73,7 +73,7 @@ CHUNK = 1 << 16
 """Users whose rows lie together: rows are added by the chunk, so that growing never copies what there is."""
 
 
-@kernel
+@entry
 def _observe(values: Floats, weight: float, arms: Floats, arm: int, users: Floats, user: int) -> bool:
     """Add one feedback to its arm's row and, unless the row is negative, to its user's; tell whether a pair has it."""
     objectives = len(values) // 2
@@ -81,7 +81,7 @@ def _observe(values: Floats, weight: float, arms: Floats, arm: int, users: Float
     return user >= 0 and observe_user(users[user], values, weight, objectives)
 
 
-@kernel
+@entry
 def _observe_aged(
     values: Floats, weight: float, arms: Floats, arm: int, arm_age: float, users: Floats, user: int, user_age: float
 ) -> bool:
@@ -91,7 +91,7 @@ def _observe_aged(
     return user >= 0 and _observe_user(values, weight, users, user, user_age)
 
 
-@kernel
+@entry
 def _observe_user(values: Floats, weight: float, users: Floats, user: int, age: float) -> bool:
     row = users[user]
     rounds = row[ROUNDS]
@@ -100,12 +100,12 @@ def _observe_user(values: Floats, weight: float, users: Floats, user: int, age: 
     return bool(partial)
 
 
-@kernel
+@entry
 def _grow_old(row: Floats, age: float) -> float:
     return float(grow_old(row, age, 0))
 
 
-@kernel
+@entry
 def _read_rows(out: Floats, rows: Floats, now: float) -> None:
     for place in range(len(rows)):
         read_aged(out[place], rows[place], now, 0)
@@ -115,13 +115,13 @@ ARM, NEXT, SUMS = range(3)
 """Places in a line of `PairRows.lines`: the arm, the user's next line, and from there on the pair's row."""
 
 
-@kernel
+@entry
 def _observe_pair(values: Floats, weight: float, lines: Floats, line: int, age: float) -> None:
     row = lines[line, SUMS:]
     observe_pair(row, values, weight * grow_old(row, age, 0), len(values) // 2)
 
 
-@kernel
+@entry
 def _find(lines: Floats, line: int, arm: int) -> int:
     """Return the line of an arm among those that are linked from this one on, −1 where there is none."""
     while line >= 0 and int(lines[line, ARM]) != arm:
@@ -129,7 +129,7 @@ def _find(lines: Floats, line: int, arm: int) -> int:
     return line
 
 
-@kernel
+@entry
 def _walk(lines: Floats, line: int, arms: Ints, rows: Floats, least: float) -> int:
     """Copy the lines that are linked from this one on, as far as there is room; return how many there are.
 
@@ -146,7 +146,7 @@ def _walk(lines: Floats, line: int, arms: Ints, rows: Floats, least: float) -> i
     return count
 
 
-@kernel
+@entry
 def _unlink(lines: Floats, heads: Any, arm: int, free: int) -> int:
     """Take an arm's lines out of everybody's, and link them before the free ones; return the first of those."""
     for user in range(len(heads)):
@@ -167,7 +167,7 @@ def _unlink(lines: Floats, heads: Any, arm: int, free: int) -> int:
     return free
 
 
-@kernel
+@entry
 def _state(values: Floats, stated: Floats, row: int, age: float) -> None:
     """Add one stated preference, unless it lacks an objective that was declared since."""
     objectives = len(values) // 2

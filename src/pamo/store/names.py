@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pamo.compiling import kernel
+from pamo.compiling import entry, kernel
 
 ABSENT = -1
 DEAD = -1
@@ -21,7 +21,7 @@ RECENT = 1 << 14
 """Names that were asked for lately and are found at once: who is decided for gives feedback next. Some 3 MB."""
 
 
-@kernel
+@entry
 def _place(hashes: Any, first: int, table: Any) -> None:
     """Put the rows of these hashes, from the first on, into a table: each in the first free slot from its own on."""
     mask = len(table) - 1
@@ -32,7 +32,7 @@ def _place(hashes: Any, first: int, table: Any) -> None:
         table[slot] = row
 
 
-@kernel
+@entry
 def _find(wanted: Any, lengths: Any, sought: Any, text: Any, starts: Any, hashes: Any, table: Any, rows: Any) -> None:
     """Write the rows of names, which lie one after another in `sought`, given their hashes and lengths."""
     mask, first = len(table) - 1, 0
@@ -61,7 +61,7 @@ def _comes_first(text: Any, starts: Any, left: int, right: int) -> bool:
     return bool(starts[left + 1] - starts[left] < starts[right + 1] - starts[right])
 
 
-@kernel
+@entry
 def _find_first(text: Any, starts: Any, hashes: Any, numbers: Any, prefix: Any, found: Any) -> int:
     """Write the rows whose names begin so, those of the highest numbers first, and return how many were written."""
     count = 0
