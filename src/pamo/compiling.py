@@ -26,10 +26,8 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]  # it ships no 
 from numba.core.caching import CompileResultCacheImpl, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
-from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.cpu import CPUContext
 from numba.core.registry import CPUDispatcher
-from numba.core.typed_passes import NopythonTypeInference
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import populate_array
 
@@ -69,17 +67,12 @@ def kernel(function: Callable[..., Any]) -> Any:
     >>> double(4.0)
     8.0
     """
-    return _within(function, _compiler(inside=True, counting=_makes_arrays(function)))
+    return _within(function, _Inside)
 
 
 def entry(function: Callable[..., Any]) -> Any:
     """Compile `function` as `kernel` does, for Python to call at once, and often."""
-    return _cached(numba.njit(pipeline_class=_compiler(), **OPTIONS)(function))
-
-
-def allocating(function: Callable[..., Any]) -> Any:
-    """Compile `function` as `kernel` does, though it makes arrays; only another such one may be returned them."""
-    return _within(function, _compiler(inside=True, counting=True))
+    return _cached(numba.njit(pipeline_class=_Rooted, **OPTIONS)(function))
 
 
 class _InlinedCode(_Library):  # type: ignore[misc]  # of Numba, untyped
@@ -120,35 +113,13 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _StopCounting(FunctionPass):
-    """From here on, those who hold an array are not counted."""
-
-    _name = "stop_counting"
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # of Numba, untyped, and abstract
-
-    def run_pass(self, state: Any) -> bool:
-        state.targetctx = state.targetctx.subtarget(enable_nrt=False)
-        return False
-
-
 class _Rooted(Compiler):
-    """Compiles functions that Python calls, with all that they call.
+    """Compiles functions that Python calls, with all that they call."""
 
-    Kernels make no arrays and keep none, so nobody has to count who holds one: the code of counting is a tenth of all.
-    """
-
-    counting = False
     inside = False
     """Whether it is for other kernels alone, without a way in from Python."""
     apart = False
     """Whether array arguments never overlap, which Numba cannot be told otherwise."""
-
-    def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, names: Any) -> None:
-        flags.nrt = self.counting
-        super().__init__(typing, target, library, args, result, flags, names)  # type: ignore[no-untyped-call]
 
     def define_pipelines(self) -> Any:
         state: Any = self.state
@@ -157,33 +128,23 @@ class _Rooted(Compiler):
         if self.inside:
             state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
             state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
-        pipelines: Any = super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
-        if self.inside and not self.counting:  # it may return a view of an array that its caller holds
-            state.targetctx = state.targetctx.subtarget(enable_nrt=True)
-            for each in pipelines:
-                each.add_pass_after(_StopCounting, NopythonTypeInference)
-                each.finalize()
-        return pipelines
+        return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
 
     def _compile_core(self) -> Any:
         with _uncollected():
-            return super()._compile_core()  # type: ignore[no-untyped-call]
+            return super()._compile_core()  # type: ignore[no-untyped-call]  # as above
 
 
-@cache
-def _compiler(*, counting: bool = False, inside: bool = False, apart: bool = False) -> type[_Rooted]:
-    """Return the compiler of functions of one kind."""
-    kind = {"counting": counting, "inside": inside, "apart": apart}
-    return type("_".join(name for name, given in kind.items() if given) or "rooted", (_Rooted,), kind)
+class _Inside(_Rooted):
+    inside = True
 
 
-def _makes_arrays(given: Any) -> bool:
-    """Tell whether a function, or one compiled already, may make arrays. Elsewhere than here nobody is asked not to."""
-    compiler = getattr(getattr(given, "_compiler", None), "pipeline_class", None)
-    if isinstance(compiler, type) and issubclass(compiler, _Rooted):
-        return compiler.counting
-    module: str = getattr(given, "py_func", given).__module__
-    return module.partition(".")[0] != "pamo"
+class _Apart(_Rooted):
+    apart = True
+
+
+class _ApartInside(_Inside, _Apart):
+    pass
 
 
 class _KeptInlined(_Kept):  # type: ignore[misc]  # of Numba, untyped
@@ -221,8 +182,7 @@ class _Within(_Dispatcher):  # type: ignore[misc]  # of Numba, untyped
 
     @cached_property
     def outside(self) -> Any:
-        compiler = _compiler(counting=_makes_arrays(self))
-        return _cached(numba.njit(pipeline_class=compiler, **OPTIONS)(self.py_func))
+        return entry(self.py_func)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.outside(*arguments)
@@ -233,13 +193,12 @@ def inlined(function: Callable[..., Any]) -> Any:
 
     An array is seven words or more to pass, so a call costs more than most of our small functions do.
     """
-    return _within(function, _compiler(inside=True, counting=_makes_arrays(function)), forceinline=True)
+    return _within(function, _Inside, forceinline=True)
 
 
-def apart(given: Any) -> Any:
-    """Compile a kernel into its callers, on its word that no two of its arrays overlap: loops then vectorise."""
-    compiler = _compiler(inside=True, apart=True, counting=_makes_arrays(given))
-    return _within(getattr(given, "py_func", given), compiler, forceinline=True)
+def apart(function: Callable[..., Any]) -> Any:
+    """Compile `function` into its callers, on its word that no two of its arrays overlap: loops then vectorise."""
+    return _within(function, _ApartInside, forceinline=True)
 
 
 def _within(function: Callable[..., Any], compiler: type[_Rooted], **options: Any) -> Any:
@@ -271,7 +230,7 @@ def _written(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any
     def register(choose: Callable[..., Any]) -> None:
         # For a processor's kernels, without the ways in that Numba would make; and for those of a GPU, which has none.
         options: Any = {"forceinline": True, **OPTIONS}
-        for target, more in (("generic", {}), ("cpu", {"pipeline_class": _compiler(inside=True)})):
+        for target, more in (("generic", {}), ("cpu", {"pipeline_class": _Inside})):
             overload(function, jit_options=options | more, strict=False, target=target)(choose)
 
     return register
@@ -296,7 +255,7 @@ def around(function: Callable[..., Any], *kernels: Any) -> Any:
     # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
     # caches of two processes may bear the same: one would then be called for the other.
     function.__qualname__ += f"_{digest[:16] if cacheable else uuid.uuid4().hex}"
-    compiled = numba.njit(pipeline_class=_compiler(apart=True), **OPTIONS)(function)
+    compiled = numba.njit(pipeline_class=_Apart, **OPTIONS)(function)
     if cacheable:
         compiled = _cached(compiled)
         compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
@@ -309,7 +268,7 @@ def compile_for(function: Callable[..., Any], signature: Any) -> Any:
     Naming the signature is what lets an argument be a `numba.types.FunctionType`: code that calls a function through
     such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
     """
-    compiled = _cached(numba.njit(pipeline_class=_compiler(), **OPTIONS)(function))
+    compiled = _cached(numba.njit(pipeline_class=_Rooted, **OPTIONS)(function))
     with _uncollected():
         compiled.compile(signature)
     compiled.disable_compile()

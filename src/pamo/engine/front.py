@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import allocating, count_of, dimensions, inlined, kernel
+from pamo.compiling import count_of, dimensions, inlined, kernel
 from pamo.contract.answers import FrontArm
 from pamo.engine.estimates import Known
 from pamo.pareto import mark_front
@@ -59,7 +59,7 @@ def _hopeful(means: Floats, errors: Floats, best: Ints, out: Ints, dims: Any) ->
     return count
 
 
-@allocating
+@kernel
 def _strongest(means: Floats, best: Ints, out: Ints, dims: Any) -> int:
     """Write arms that together beat many others, the one that beats most first, and return how many there are."""
     beaten = np.zeros(len(means), dtype=np.bool_)
@@ -81,7 +81,7 @@ def _strongest(means: Floats, best: Ints, out: Ints, dims: Any) -> int:
     return len(out)
 
 
-@allocating
+@kernel
 def _count_fronts(means: Floats, errors: Floats, strong: Ints, noise: Floats, total: Floats, dims: Any) -> int:
     """Add to each arm the number of draws in which it is on the front; return how many comparisons that took.
 

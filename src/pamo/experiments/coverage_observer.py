@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import allocating, count_of, row_of
+from pamo.compiling import count_of, inlined, kernel, row_of
 from pamo.estimators import Estimate, Kind
 from pamo.policies import Feedback, Policy, PrucbHp, PrucbHpV, Run, Shape
 from pamo.policies.base import value_of
@@ -117,7 +117,7 @@ class Known(NamedTuple):
     factor: Floats
 
 
-@allocating
+@kernel
 def room_to_know(arms: int, objectives: int) -> Known:
     """Return room for so many arms."""
     square = (objectives, objectives)
@@ -130,7 +130,7 @@ def room_to_know(arms: int, objectives: int) -> Known:
     )
 
 
-@allocating
+@inlined
 def _know_arms(known: Known, first: int, count: int, tile: Floats, dims: Any) -> None:
     """Write so many arms of a tile: pulls, means and unbiased covariances."""
     scatter = scatter_at(count_of(dims))
@@ -144,7 +144,7 @@ def _know_arms(known: Known, first: int, count: int, tile: Floats, dims: Any) ->
                 known.covariances[first + j, d, e] = known.covariances[first + j, e, d] = entry
 
 
-@allocating
+@inlined
 def _limits(known: Known, user: Floats, rules: Any, dims: Any) -> tuple[float, float]:
     """Write V⁻¹ whole; return β and σ's upper bound, from what is read of a user whose ridge draws to 0."""
     objectives, log_det = count_of(dims), 0.0
@@ -171,7 +171,7 @@ def _limits(known: Known, user: Floats, rules: Any, dims: Any) -> tuple[float, f
     return noise * math.sqrt(gained) + rules.bias, noise
 
 
-@allocating
+@inlined
 def _write_hidden(
     value: Floats, bonus: Floats, part: Floats, known: Known, user: Floats, radius: float, rules: Any, dims: Any
 ) -> None:
@@ -196,7 +196,7 @@ def _write_hidden(
         bonus[i] = rules.scale * (bonus[i] + part[i])
 
 
-@allocating
+@inlined
 def _rules(numbers: Floats) -> Rules:
     return Rules(
         numbers[0],
@@ -216,7 +216,7 @@ def _rules(numbers: Floats) -> Rules:
 # ---- who chooses
 
 
-@allocating
+@kernel
 def _score_bound(
     scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
@@ -229,7 +229,7 @@ def _score_bound(
         scores[j] += bonus[j]
 
 
-@allocating
+@kernel
 def _score_alike(
     scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
@@ -276,7 +276,7 @@ class ByBound(ByChance):
 # ---- what is seen
 
 
-@allocating
+@inlined
 def _ratio(short: float, bonus: float) -> float:
     """How much of the bonus is used up by what the estimate is short of the truth."""
     if bonus > 0.0:
@@ -284,14 +284,14 @@ def _ratio(short: float, bonus: float) -> float:
     return np.inf if short > 0.0 else 0.0
 
 
-@allocating
+@inlined
 def _prior(level: float, rules: Any, dims: Any) -> Population:
     prior = Population(np.full(count_of(dims), level), np.zeros(NUMBERS))
     prior.numbers[RIDGE], prior.numbers[PAPER], prior.numbers[BIAS_RIDGE] = rules.ridge, rules.omega, -1.0
     return prior
 
 
-@allocating
+@kernel
 def look(moment: Moment, watched: Watched, plan: TrialPlan, dims: Any) -> None:
     """Hold the five bounds against the truth, for all users and arms of a trial in one round."""
     objectives, size, arms, users = count_of(dims), plan.offer_size, plan.arms, plan.users

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import allocating
+from pamo.compiling import kernel
 from pamo.rows import LEAST_SQUARE
 from pamo.statistics import UserStatistics
 
@@ -77,7 +77,7 @@ class Foretelling(NamedTuple):
     freedom: tuple[float, float]
 
 
-@allocating
+@kernel
 def left_out(errors: Floats, x: Floats, left: Floats, factors: Floats, starts: Ints, ridge: Floats) -> None:
     """Write g − β·x of each round, β of the user's other rounds; left: what μ leaves of g; factors: ŵ.
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.compiling import allocating, count_of, inlined, kernel
+from pamo.compiling import count_of, inlined, kernel
 from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_at, user_numbers
 from pamo.rows import PLAIN as PLAIN_ROW
 from pamo.rows import pair, weighted_at
@@ -54,7 +54,7 @@ class Room(NamedTuple):
     """(2, 3), by level: how many entries are at it, their sum, and the sum of their squares."""
 
 
-@allocating
+@kernel
 def room_for(objectives: int) -> Room:
     """Return room to work in."""
     square = (objectives, objectives)

@@ -37,8 +37,8 @@ def choosing(kernel: Any, remember: Any = None) -> Any:
     Where the policy keeps rows of its own, what was heard last, of the round `heard`, is first taken into them by its
     `remember`: nobody needs them earlier, and the loop is the same for all policies.
     """
-    score = apart(kernel)
-    take = None if remember is None else apart(remember)
+    score = apart(kernel.py_func)
+    take = None if remember is None else apart(remember.py_func)
 
     def choose_round(
         chosen: Ints,
@@ -124,7 +124,7 @@ def choosing_signature(objectives: int) -> Any:
 @cache
 def drawing(kernel: Any) -> Any:
     """Return what draws the feedback of all users of several trials by an environment's `draw`."""
-    draw = apart(kernel)
+    draw = apart(kernel.py_func)
 
     def draw_round(
         rewards: Floats,

@@ -51,7 +51,7 @@ def room_of(plan: TrialPlan, objectives: int) -> int:
 @cache
 def noting(kernel: Any) -> Any:
     """Return the observer that notes every decision of a policy's kernel."""
-    score = apart(kernel)
+    score = apart(kernel.py_func)
 
     def note_round(moment: Moment, watched: Watched, plan: TrialPlan, dims: Any) -> None:
         objectives, size, blocks = count_of(dims), plan.offer_size, plan.arms // plan.offer_size
