@@ -40,10 +40,10 @@ SHARES = (0.0001, 0.01, 0.25, 0.5, 0.75, 0.99, 0.999, 0.9999, 0.99999, 1.0)
 def measure(policy: str, setting: str, precision: str) -> tuple[float, float]:
     """Return billions of decisions a second, and the most by which a trial's final regret is not the processor's."""
     environment, rounds, trials = SETTINGS[setting]
-    here = simulate([policy], environment, rounds=rounds, trials=COMPARED, checkpoints=1)[policy]
-    there = simulate(
+    (here,) = simulate([policy], environment, rounds=rounds, trials=COMPARED, checkpoints=1).policies.values()
+    (there,) = simulate(
         [policy], environment, rounds=rounds, trials=trials, checkpoints=1, device="cuda", precision=precision
-    )[policy]
+    ).policies.values()
     apart = np.abs(there.final_regret[:COMPARED] - here.final_regret).max()
     return there.decisions_per_second / 1e9, float(apart)
 
