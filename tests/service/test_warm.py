@@ -14,6 +14,7 @@ PROGRAM = """
 import json, sys
 from numba.core.dispatcher import Dispatcher
 from pamo import Engine
+from pamo.contract.events import ArmChanged, TasteChanged
 from pamo.service.server import warm
 
 def compiled():
@@ -22,7 +23,8 @@ def compiled():
         if name.startswith("pamo."):
             for value in vars(module).values():
                 if isinstance(value, Dispatcher):
-                    found[f"{value.py_func.__module__}.{value.py_func.__qualname__}"] = len(value.signatures)
+                    called = vars(value).get("outside", value)  # a kernel that Python has called after all
+                    found[f"{value.py_func.__module__}.{value.py_func.__qualname__}"] = len(called.signatures)
     return found
 
 with Engine(["price", "taste", "service"], seed=1) as engine:
@@ -38,6 +40,12 @@ with Engine(["price", "taste", "service"], seed=1) as engine:
         if n % 5 == 4:
             scores.pop("price")
         engine.feedback(decision, scores, None if n % 7 == 3 else 0.4)
+    watch = engine.core.decider.watch
+    watch.suspect("u1")
+    watch.found()
+    last = engine.decide("u1")
+    engine.store.append(TasteChanged(last.id, "u1", 0.0, ((last.arm, scores | {"price": 0.1, "taste": 0.5}, 0.4),)))
+    engine.store.append(ArmChanged(last.arm, 0.0, {"taste": (2.0, 1.0, 0.5)}))
     engine.preference("u1")
     engine.explain(engine.decide("u1", k=2))
     after = compiled()

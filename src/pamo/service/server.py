@@ -9,6 +9,7 @@ import signal
 import socket
 import ssl
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -18,7 +19,9 @@ from typing import Any
 import uvicorn
 from numba.core.event import Listener, install_listener
 
+from pamo.contract.events import ArmChanged, TasteChanged
 from pamo.engine import Engine, Lookout
+from pamo.engine.changing import FEWEST
 from pamo.errors import InputError, PamoError
 from pamo.service.app import PLAIN, Edition, create_app
 from pamo.service.connections import protocol_for
@@ -238,7 +241,8 @@ def telling_of_compilation() -> AbstractContextManager[None]:
 
 def warm(engine: Engine) -> None:
     """Have the kernels compiled or loaded before the first user waits for them."""
-    with Engine(engine.objectives, engine.policy, overall=engine.store.setup.overall, seed=0) as rehearsal:
+    own = engine.store.setup
+    with Engine(engine.objectives, engine.policy, overall=own.overall, half_life=own.half_life, seed=0) as rehearsal:
         rehearsal.add_arm("A")
         rehearsal.add_arm("B")
         weights = {one.name: 1.0 for one in engine.objectives}
@@ -254,6 +258,17 @@ def warm(engine: Engine) -> None:
                 given = rehearsal.decide("cid", arms=known, preference=preference)
                 rehearsal.feedback(given.id, {}, overall, weights if preference is None else None)
                 rehearsal.decide("cid", preference=preference)
+                # A taste that is tested, and what is learned again of a taste and of an arm that have changed.
+                for _ in range(FEWEST):
+                    decision = rehearsal.decide("dan", preference=preference)
+                    rehearsal.feedback(decision.id, scores, overall)
+                watch, at = rehearsal.core.decider.watch, time.time()
+                watch.suspect("dan")
+                watch.found()
+                rehearsal.store.append(TasteChanged(decision.id, "dan", at, ((decision.arm, scores, overall),)))
+                rehearsal.store.append(
+                    ArmChanged(decision.arm, at, {name: (1.0, s, s * s) for name, s in scores.items()})
+                )
             except PamoError:
                 continue  # a policy that does not take a preference here, or needs one
         rehearsal.preference("ann")
