@@ -21,3 +21,5 @@ default_role = "code"  # `this` in a docstring is code, as in Markdown
 
 html_theme = "furo"
 html_title = f"pamo {release}"
+html_static_path = ["_static"]
+html_js_files = ["accessible.js"]
