@@ -23,7 +23,7 @@ from playwright.sync_api import Page
 from tests.browsing import chromium, watch
 
 BUILT = Path(__file__).parents[1] / "docs" / "_build" / "html"
-WORDS = {"doubly robust": "evaluate", "control group": "experiments", "half-life": "engine", "kills": "campaigns"}
+WORDS = {"trajectory": "simulate", "control group": "experiments", "half-life": "engine", "kills": "campaigns"}
 """What is searched for, and a part of the address that one of the first results has."""
 RESULTS = 10
 WIDTHS = (1280, 360)
