@@ -8,13 +8,11 @@ processes to fill it: what they may do to each other there, `_Entries` and `arou
 
 from __future__ import annotations
 
-import gc
 import glob
 import hashlib
 import os
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +28,8 @@ from numba.core.cpu import CPUContext
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import populate_array
+
+from pamo.collecting import uncollected
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -101,18 +101,6 @@ class _InlinedCode(_Library):  # type: ignore[misc]  # of Numba, untyped
         """Do nothing: what Python would find there is for functions that Python calls."""
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Collect nothing: compiling, or reading the cache, makes much that stays, and looking at it is time lost."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
 class _Rooted(Compiler):
     """Compiles functions that Python calls, with all that they call."""
 
@@ -131,7 +119,7 @@ class _Rooted(Compiler):
         return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
 
     def _compile_core(self) -> Any:
-        with _uncollected():
+        with uncollected():  # what a compiler makes stays, and looking at it again and again is time lost
             return super()._compile_core()  # type: ignore[no-untyped-call]  # as above
 
 
@@ -269,7 +257,7 @@ def compile_for(function: Callable[..., Any], signature: Any) -> Any:
     such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
     """
     compiled = _cached(numba.njit(pipeline_class=_Rooted, **OPTIONS)(function))
-    with _uncollected():
+    with uncollected():  # reading the cache makes as much
         compiled.compile(signature)
     compiled.disable_compile()
     return compiled

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gc
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pamo.collecting import uncollected
 from pamo.contract.events import HISTORY, OVERALL, DecisionMade, Made, together
 from pamo.contract.objectives import Objective
 from pamo.store.base import Store
@@ -52,7 +52,7 @@ def export_decisions(
     opened = _csv if Path(path).suffix == ".csv" else _parquet
     found: list[tuple[Any, ...]] = []
     decisions = rows = done = 0
-    with _uncollected(), written_whole(path, "the decisions") as beside, opened(beside, objectives) as write:
+    with uncollected(), written_whole(path, "the decisions") as beside, opened(beside, objectives) as write:
         for sequence, page in store.decided(since, until):
             found += [row for made in page for row in _rows(made, names)]
             decisions += len(page)
@@ -66,18 +66,6 @@ def export_decisions(
         if found:
             write(found)
     return decisions, rows + len(found)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Let rows come and go by the million without looking for cycles, of which there are none."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def columns_of(objectives: Sequence[Objective]) -> list[str]:

@@ -7,7 +7,6 @@ beside the database lies a snapshot of them.
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import os
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from pamo.collecting import uncollected
 from pamo.errors import DamagedError, StoreError
 from pamo.store import snapshot as snapshots
 from pamo.store.base import CLOSED, Event, Setup
@@ -124,16 +124,11 @@ class SqliteJournal(FoldedStore, SqlStore):
     def _restore_from(self, kept: snapshots.Snapshot) -> Fold:
         fold, before, _ = kept
         snapshot_at, chain, folding = fold.sequence, Chain(before), Folding(fold)
-        collecting = gc.isenabled()
-        gc.disable()  # rows come and go by the million, none of them in a cycle: looking for one takes as long again
-        try:
+        with uncollected():  # looking for cycles among millions of rows takes as long again
             while rows := list(self._write.execute(self._ask.page, (fold.sequence, FOLDED_AT_A_TIME))):
                 if self._sealed and not chain.holds(rows):
                     raise self._is_damaged(next(filter(None, map(chain.wrong, rows)), "its checksums do not fit"))
                 folding.add(rows)
-        finally:
-            if collecting:
-                gc.enable()
         self._link, self._snapshot_at = chain.link, snapshot_at
         return fold
 
