@@ -16,7 +16,7 @@ from pamo import Result, environments, policies, simulate
 from pamo.environments import Environment
 from pamo.errors import InputError
 from pamo.estimators import Kind
-from pamo.simulation import PolicyResult
+from pamo.simulation import PolicyResult, cpu
 from tests.looped import LOOPED
 from tests.replica import instance_of
 
@@ -44,6 +44,19 @@ def assert_identical(left: Result, right: Result) -> None:
 def test_one_thread_and_two_give_the_same_bits(environment: Environment) -> None:
     one, two = (simulate(ALL, environment, rounds=120, trials=7, seed=5, threads=threads) for threads in (1, 2))
     assert_identical(one, two)
+
+
+@pytest.mark.parametrize("trials", [1, 7, 10, 20, 100, 4000])
+@pytest.mark.parametrize("workers", [1, 2, 3, 16])
+@pytest.mark.parametrize("together", [1, 4, 20])
+def test_workers_end_at_about_the_same_time(trials: int, workers: int, together: int) -> None:
+    workers = min(workers, trials)
+    pieces = cpu._pieces(trials, workers, together)
+    assert [number for first, last in pieces for number in range(first, last)] == list(range(trials))
+    busy = [0] * workers
+    for first, last in pieces:  # whoever is free takes the next
+        busy[busy.index(min(busy))] += last - first
+    assert max(busy) <= -(-trials // workers) + together // 2
 
 
 def test_ten_trials_at_once_are_four_and_six() -> None:

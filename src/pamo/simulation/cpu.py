@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from pamo.policies.registry import labels, parse
 from pamo.priors import PAPER, PLAIN, RIDGE
 from pamo.progress import Bar, Progress, scaled, unseen
 from pamo.simulation.learning import Spread, TrialPlan, learn_anew
-from pamo.simulation.loop import ABREAST, Records, Watched, abreast, filled, shapes_of_desk, trial_loop, zeros
+from pamo.simulation.loop import Records, Watched, abreast, filled, shapes_of_desk, trial_loop, zeros
 from pamo.simulation.plain import Plain, PlainPolicy, play_plainly
 from pamo.simulation.result import PolicyResult, Result
 from pamo.simulation.rounds import choosing, drawing
@@ -283,8 +284,7 @@ class _Ready:
             return records, seconds
         noted = np.zeros((1, 1)) if notes is None else notes
         counts, stop = np.zeros(trials, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        size = max(-(-trials // (4 * workers)), min(-(-ABREAST // plan.users), -(-trials // workers)))
-        chunks = [(first, min(first + size, trials)) for first in range(0, trials, size)]
+        pieces = _pieces(trials, workers, abreast(plan, trials))
         live = environment.live
         loop = trial_loop(environment.objectives, self._spread is not None, observer is not None, live is not None)
         kernels: tuple[Any, ...] = (
@@ -331,12 +331,12 @@ class _Ready:
         work(0, 0, 0)  # no trials: the kernels are compiled, or read from the cache, before the clock starts
         started = time.perf_counter()
         if workers == 1 and progress is None:
-            for worker, (first, last) in enumerate(chunks):
+            for worker, (first, last) in enumerate(pieces):
                 work(worker, first, last)
             return records, time.perf_counter() - started
         reached, all_marks = 0, trials * len(marks)
         with ThreadPoolExecutor(workers) as pool:
-            waiting: set[Future[None]] = {pool.submit(work, worker, *chunk) for worker, chunk in enumerate(chunks)}
+            waiting: set[Future[None]] = {pool.submit(work, worker, *piece) for worker, piece in enumerate(pieces)}
             try:
                 while waiting:
                     timeout = None if progress is None else 0.1
@@ -352,6 +352,22 @@ class _Ready:
                 pool.shutdown(cancel_futures=True)
                 raise
         return records, time.perf_counter() - started
+
+
+def _pieces(trials: int, workers: int, together: int) -> list[tuple[int, int]]:
+    """Return the trials in pieces, (first, last), the largest first, so that all workers end at about the same time.
+
+    together: how many are played abreast. The rest of each worker's share is a piece of its own: of five equal pieces
+    one of two workers would play three, and the other wait for a third of the time.
+
+    >>> _pieces(100, 2, 20)
+    [(0, 20), (20, 40), (40, 60), (60, 80), (80, 90), (90, 100)]
+    """
+    size = together * max(1, trials // (8 * workers * together))
+    shares = [len(range(worker, trials, workers)) for worker in range(workers)]
+    sizes = [min(size, share - first) for share in shares for first in range(0, share, size)]
+    ends = np.cumsum([0, *sorted(sizes, reverse=True)]).tolist()
+    return list(pairwise(ends))
 
 
 def _still(environment: Environment, what: str) -> None:
