@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -318,6 +319,7 @@ def test_another_algorithm_under_the_same_name_turns_the_verdict(
 ) -> None:
     study = STUDIES[name]
     settings = settings_of(study, quick=True, trials=None)
+    monkeypatch.setattr(grid, "_regret", grid._regret.__wrapped__)  # which would give what was played before
     for broken, expected in ((worse, low), (better, high)):
 
         def other(policies: Any, *rest: Any, broken: Broken = broken, **more: Any) -> Any:
@@ -327,6 +329,29 @@ def test_another_algorithm_under_the_same_name_turns_the_verdict(
         monkeypatch.setattr(grid, "simulate", other)
         tables = study.measure(settings, 1, lambda share: None)
         assert _verdicts(study, tables)[claim] == expected
+
+
+def test_what_a_study_has_played_is_not_played_again_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[str] = []
+
+    def counting(policies: Any, *rest: Any, **more: Any) -> Any:
+        played.extend(policies)
+        return simulate(policies, *rest, **more)
+
+    monkeypatch.setattr(grid, "simulate", counting)
+    monkeypatch.setattr(grid, "_regret", functools.lru_cache(grid._regret.__wrapped__))
+    cell = dict(STUDIES["hidden"].settings["cells"][0])
+    size = {"rounds": 20, "trials": 2}
+    first = grid.run_grid({"cells": [cell]} | size, 1, lambda share: None)
+    assert played == cell["policies"]
+    more = dict(cell) | {"policies": [*cell["policies"], "prucb-kp"]}
+    second = grid.run_grid({"cells": [more]} | size, 1, lambda share: None)
+    assert played == more["policies"]
+    for name in cell["policies"]:
+        assert (grid.final(first, cell["cell"], name) == grid.final(second, cell["cell"], name)).all()
+    grid.run_grid({"cells": [cell]} | size | {"trials": 3}, 1, lambda share: None)
+    grid.run_grid({"cells": [cell]} | size, 2, lambda share: None)
+    assert len(played) == len(more["policies"]) + 2 * len(cell["policies"])
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from pamo import environments
 from pamo.arrays import Floats
+from pamo.environments import Environment
 from pamo.experiments.tables import Table, Tables
 from pamo.policies import parse
 from pamo.progress import Progress
@@ -38,23 +40,34 @@ def run_grid(settings: Mapping[str, Any], seed: int, progress: Progress) -> Tabl
     works = [len(cell["policies"]) * int(cell["environment"].get("users", 1)) for cell in cells]
     for cell, work in zip(cells, works, strict=True):
         environment = environments.from_settings(dict(cell["environment"]))
-        result = simulate(cell["policies"], environment, rounds=rounds, trials=trials, seed=seed, checkpoints=noted)
-        by_name = dict(zip(cell["policies"], result.values(), strict=True))
+        by_name = {
+            policy: _regret(policy, environment, rounds, trials, seed, tuple(noted)) for policy in cell["policies"]
+        }
         for one, other in settings.get("pairs", ()):
-            mean, low, high = band_of(by_name[one].regret - by_name[other].regret)
+            mean, low, high = band_of(by_name[one] - by_name[other])
             here = {"cell": cell["cell"], "policy": one, "other": other, "round": noted}
             differences.append(Table(here | {"mean": mean, "low": low, "high": high}))
-        for policy, outcome in by_name.items():
-            regret, marks = outcome.regret, outcome.rounds
+        for policy, regret in by_name.items():
             here = {"cell": cell["cell"], "policy": policy}
             for count in sorted({min(PAPER_TRIALS, trials), trials}):
                 mean, low, high = band_of(regret[:count])
-                curves.append(Table(here | {"trials": count, "round": marks, "mean": mean, "low": low, "high": high}))
-            half = regret[:, int(np.searchsorted(marks, rounds / 2))]
+                curves.append(Table(here | {"trials": count, "round": noted, "mean": mean, "low": low, "high": high}))
+            half = regret[:, int(np.searchsorted(noted, rounds / 2))]
             finals.append(Table(here | {"trial": np.arange(trials), "regret": regret[:, -1], "half": half}))
         progress(work / sum(works))
     tables = {"curves": Table.stack(curves), "finals": Table.stack(finals)}
     return tables | ({"paired": Table.stack(differences)} if differences else {})
+
+
+@lru_cache(maxsize=256)  # 120 of `hidden`, of which `stated` has 60, and what comes between
+def _regret(
+    policy: str, environment: Environment, rounds: int, trials: int, seed: int, marks: tuple[int, ...]
+) -> Floats:
+    """Return a policy's regret, (trials, marks); what another study has played is not played again."""
+    (outcome,) = simulate([policy], environment, rounds=rounds, trials=trials, seed=seed, checkpoints=marks).values()
+    regret = outcome.regret
+    regret.flags.writeable = False
+    return regret
 
 
 def prepare_grid(settings: Mapping[str, Any]) -> Iterator[Job]:
