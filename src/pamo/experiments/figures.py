@@ -177,7 +177,7 @@ def save_figure(figure: Any, stem: Path) -> list[str]:
     from matplotlib import rc_context
 
     names = []
-    figure.draw_without_rendering()  # the panels find their places once, and keep them in both files
+    figure.get_layout_engine().execute(figure)  # the panels find their places once, and keep them in both files
     figure.set_layout_engine(None)  # and not "none", for which each file would be drawn twice
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": stem.name}):
         for ending, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 150})):

@@ -109,9 +109,10 @@ def run_studies(
     for name in records:
         announce(f"{name}: finished before, unchanged")
     left = [(study, settings, known) for study, settings, known, kept in wanted if kept is None]
+    # A cluster's workers compile where they are. Here what needs nothing compiled comes first: meanwhile the rest is.
+    ahead = {study.name: list(study.prepare(settings)) for study, settings, _ in left if not quick and runner is local}
+    left.sort(key=lambda one: bool(ahead.get(one[0].name)))
     tasks = [Task(study.name, _measured, (study.measure, settings, seed), study.weight) for study, settings, _ in left]
-    # A cluster's workers compile where they are.
-    ahead = {} if quick or runner is not local else {study.name: study.prepare(settings) for study, settings, _ in left}
     keeping: list[Future[dict[str, Any]]] = []
     # Figures are drawn on one core while the next study is measured on all: kernels leave Python's lock alone.
     with (
