@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import operator
 import os
 import uuid
 from collections.abc import Callable
@@ -21,11 +22,14 @@ import numba
 import numpy as np
 import numpy.typing as npt
 from llvmlite import binding, ir  # type: ignore[import-untyped]  # it ships no types
+from numba.core import ir as nodes
 from numba.core.caching import CompileResultCacheImpl, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
+from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.cpu import CPUContext
 from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import AnnotateTypes
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import populate_array
 
@@ -39,6 +43,8 @@ _Files: Any = IndexDataCacheFile
 _Library: Any = JITCodeLibrary
 _Dispatcher: Any = CPUDispatcher
 _Kept: Any = CompileResultCacheImpl
+_Analysis: Any = AnalysisPass
+_register: Any = register_pass
 
 LANES = 8
 """Arms, or the simulator's users, that are worked on abreast."""
@@ -101,6 +107,83 @@ class _InlinedCode(_Library):  # type: ignore[misc]  # of Numba, untyped
         """Do nothing: what Python would find there is for functions that Python calls."""
 
 
+@_register(mutates_CFG=False, analysis_only=True)
+class _Counting(_Analysis):  # type: ignore[misc]  # of Numba, untyped
+    """Has a function that only looks at arrays, and makes none, leave their counts of references alone.
+
+    Whoever calls it holds the arrays, and all that it sees are views of them. To count takes code for each array of a
+    tuple, wherever the tuple goes: a quarter of the time of compiling.
+    """
+
+    _name = "pamo_counting"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        if _only_looks(state):
+            state.targetctx = state.targetctx.subtarget(enable_nrt=False)
+            vars(state.targetctx).pop("nrt", None)  # of the context that was copied
+        return False
+
+
+def _only_looks(state: Any) -> bool:
+    """Tell whether every array of a function is an argument or a view of one, and none is returned.
+
+    What is not known to make no array is taken to make one: Numba then counts as always.
+    """
+    types, kinds, models = numba.types, state.typemap, state.targetctx.data_model_manager
+    holding = {kind for kind in set(kinds.values()) if models[kind].contains_nrt_meminfo()}
+
+    def holds(variable: Any) -> bool:
+        return kinds[variable.name] in holding
+
+    def views(index: Any) -> bool:
+        """Tell whether an index picks a number or a view."""
+        kind: Any = types.int64 if index is None else kinds[index.name]
+        parts: Any = kind if isinstance(kind, types.BaseTuple) else (kind,)
+        return all(isinstance(part, types.Integer | types.SliceType | types.EllipsisType) for part in parts)
+
+    def calls(function: Any, result: bool) -> bool:
+        """Tell whether a call of a function, with arrays, makes none; result: whether it returns one."""
+        key = getattr(function, "typing_key", None)
+        if isinstance(function, types.NamedTupleClass) or key in (bare, lane_of, row_of):
+            return True
+        compiled = isinstance(function, types.Dispatcher | types.FunctionType) or key in (len, (types.Array, "fill"))
+        return not result and (compiled or key in _WRITTEN)
+
+    def looks(step: Any) -> bool:
+        """Tell whether a statement makes no array."""
+        if isinstance(step, nodes.SetItem | nodes.StaticSetItem):  # an array is copied where the two might overlap
+            return not holds(step.value) and views(getattr(step, "index_var", getattr(step, "index", None)))
+        if not isinstance(step, nodes.Assign):
+            return isinstance(step, nodes.Del | nodes.Jump | nodes.Branch | nodes.Return | nodes.StaticRaise)
+        value, result = step.value, holds(step.target)
+        if not isinstance(value, nodes.Expr):
+            return isinstance(value, nodes.Arg | nodes.Var | nodes.Const | nodes.Global | nodes.FreeVar)
+        if not result and not any(map(holds, value.list_vars())):
+            return True
+        if value.op == "call":
+            return calls(kinds[value.func.name], result)
+        if value.op in ("getitem", "static_getitem"):
+            of_tuple = isinstance(kinds[value.value.name], types.BaseTuple)
+            return of_tuple or views(value.index if value.op == "getitem" else value.index_var)
+        if value.op == "getattr":
+            return not isinstance(kinds[step.target.name], types.Array) or isinstance(
+                kinds[value.value.name], types.BaseTuple
+            )
+        return value.op in ("build_tuple", "exhaust_iter", "cast") or (
+            value.op == "binop" and value.fn in (operator.is_, operator.is_not)
+        )
+
+    seen = types.Array | types.BaseTuple | types.BoundFunction
+    return (
+        state.return_type not in holding
+        and all(isinstance(kind, seen) for kind in holding)
+        and all(looks(step) for block in state.func_ir.blocks.values() for step in block.body)
+    )
+
+
 class _Rooted(Compiler):
     """Compiles functions that Python calls, with all that they call."""
 
@@ -116,7 +199,10 @@ class _Rooted(Compiler):
         if self.inside:
             state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
             state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
+        (pipeline,) = super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
+        pipeline.add_pass_after(_Counting, AnnotateTypes)
+        pipeline.finalize()
+        return [pipeline]
 
     def _compile_core(self) -> Any:
         with uncollected():  # what a compiler makes stays, and looking at it again and again is time lost
@@ -206,6 +292,10 @@ def outside(compiled: Any) -> Any:
     return compiled.outside if isinstance(compiled, _Within) else compiled
 
 
+_WRITTEN: set[Callable[..., Any]] = set()
+"""What is compiled into the kernels that call it."""
+
+
 def anywhere(function: Function) -> Function:
     """Return the function itself for Python to call; where a kernel calls it, it is compiled into that kernel."""
     _written(function)(lambda *types: function)
@@ -216,6 +306,7 @@ def _written(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any
     """Have a kernel that calls `function` compile what is returned of the types that it calls it with."""
 
     def register(choose: Callable[..., Any]) -> None:
+        _WRITTEN.add(function)
         # For a processor's kernels, without the ways in that Numba would make; and for those of a GPU, which has none.
         options: Any = {"forceinline": True, **OPTIONS}
         for target, more in (("generic", {}), ("cpu", {"pipeline_class": _Inside})):
