@@ -528,6 +528,14 @@ def test_chance_costs_next_to_nothing_and_small_differences_are_found(spread: fl
     assert (np.mean(above) < mean, max(above) <= most) == (True, True), above
 
 
+def test_one_round_of_each_of_many_tells_of_all_and_one_of_a_few_of_each() -> None:
+    rounds = rounds_of(people(users=40, each=1, spread=0.3, bias=0.3))
+    users, common = foretelling.summed(rounds), foretelling.fit(rounds)
+    assert foretelling.regressions(users, common) == pytest.approx(np.tile(foretelling.alike(rounds).mean, (40, 1)))
+    few = foretelling.Rounds(rounds.reward[:3], rounds.overall[:3], rounds.starts[:4])
+    assert np.ptp(foretelling.regressions(foretelling.summed(few), foretelling.fit(few)), axis=0).min() > 0.01
+
+
 def test_the_variances_that_made_the_users_are_found() -> None:
     ratings = people(users=600, each=20, spread=0.2, bias=0.1)
     common = foretelling.fit(rounds_of(ratings))

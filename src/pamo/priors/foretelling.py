@@ -260,7 +260,10 @@ def _fit(rounds: Rounds, differ: str) -> Foretelling:
     lengths = np.einsum("nd,nd->n", reward, reward)
     typical = float(lengths.mean()) or 1.0
     shares = np.where(lengths > LEAST_SQUARE, typical / np.maximum(lengths, LEAST_SQUARE), 0.0)
-    choosing = differ != "nothing" and int((np.diff(starts) > 1).sum()) >= FEW
+    telling = int((np.diff(starts) > 1).sum())
+    choosing = differ != "nothing" and telling >= FEW
+    # Where many said something and nobody twice, nothing tells a user from noise: a guess would do harm to all of them.
+    guessing = differ != "nothing" and not choosing and (telling > 0 or len(starts) <= FEW)
     places, reference = [NOBODY] * 3, None
     noises, sure = np.ones(len(x)), 0.0
     for phi in ELASTICITIES if choosing and differ == "all" else ELASTICITIES[:1]:
@@ -281,7 +284,7 @@ def _fit(rounds: Rounds, differ: str) -> Foretelling:
         # Who chooses for users by what they care about gives them rewards that go with it, which a pooled regression
         # takes for weights that all have: so what they differ by is found anew once μ counts users by what they say.
         spread, spread_freedom = _spread(users, rounds, center, mean, guess)
-        if not choosing and differ != "nothing":
+        if guessing:
             ridge = np.clip(noise / np.maximum(spread, 1e-300), math.exp(_LOWEST), math.exp(ALIKE))
         mean, curvature = _everybody(moments, ridge if ridge[0] < _POOLED else None, guess, noise)
         noise, freedom = _noise(moments, mean, ridge, len(overall), guess)
