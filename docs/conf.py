@@ -11,7 +11,7 @@ author = "The pamo contributors"
 copyright = author
 version = release = runpy.run_path(str(SOURCE / "pamo" / "_version.py"))["__version__"]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "code_cells"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "code_cells", "mathml"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -19,6 +19,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say what arguments are; signatures stay readable
 default_role = "code"  # `this` in a docstring is code, as in Markdown
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"pamo {release}"
 html_static_path = ["_static"]

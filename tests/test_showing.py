@@ -32,7 +32,8 @@ def test_a_result_is_one_line(result: Result) -> None:
 
 def test_a_notebook_shows_a_table_and_a_chart(result: Result) -> None:
     shown = result._repr_html_()
-    assert shown.count("<polyline") == shown.count("<tr><td") == 2
+    assert shown.count("<polyline") == shown.count('<tr style="background:#fff"><td') == 2
+    assert shown.startswith('<div style="background:#fff;color:#222')  # readable in a dark notebook, too
     best = min(result, key=lambda name: float(result[name].final_regret.mean()))
     assert shown.index(best.upper()) < shown.index(next(name for name in result if name != best).upper())
     assert result.plot()._repr_png_().startswith(b"\x89PNG")

@@ -119,6 +119,21 @@ def test_what_is_asked_in_one_turn_is_recorded_together(store: WatchedStore) -> 
     run(work())
 
 
+def test_an_erasure_is_handed_in_by_itself(store: WatchedStore) -> None:
+    """What was handed in together with it would be answered only when a long history is gone."""
+
+    async def work() -> None:
+        live = live_on(store)
+        made = [await live.decide(user) for user in ("ann", "bob", "cem")]
+        store.batches.clear()
+        bob, cem = (live.feedback(one.id, SCORES, overall=0.5) for one in made[1:])
+        await asyncio.gather(bob, live.erase_user("ann"), cem)
+        assert sorted(store.batches) == [1, 2]
+        live.close()
+
+    run(work())
+
+
 def test_a_wrong_event_does_not_hurt_others(store: WatchedStore) -> None:
     async def work() -> None:
         live = live_on(store)

@@ -442,6 +442,17 @@ def test_many_arms_are_added_and_looked_up_among_workers(postgres_url: Callable[
             assert verify(store).ok
 
 
+def test_the_planner_knows_a_journal_that_was_taken_over(postgres_url: Callable[[], str]) -> None:
+    """Otherwise it reads whole tables until it happens to look: with two million events every decision took seconds."""
+    url = postgres_url()
+    events: list[Event] = [SETUP, ArmAdded("A", "A", 0.0), *map(decision, range(300))]
+    with PostgresStore(url, SETUP) as store:
+        store.load(enumerate(events, start=1))
+    with psycopg.connect(url) as connection:
+        known = connection.execute("SELECT reltuples FROM pg_class WHERE oid = 'pamo_events'::regclass").fetchone()
+    assert known == (len(events),)
+
+
 def test_rows_that_do_not_fit_into_a_page_are_added_up_as_well(postgres_url: Callable[[], str]) -> None:
     setup = Setup(tuple(Objective(f"o{n}") for n in range(20)))
     with PostgresStore(postgres_url(), setup) as store:

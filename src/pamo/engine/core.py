@@ -385,7 +385,8 @@ class Core:
     async def erase_user(self, face: Face, user: str) -> bool:
         """Forget a user; the arms keep what they learned. Tell whether there was anything to forget."""
         check_user(user)
-        receipt = await face.record(UserErased(user, self.clock()))
+        # By itself: whatever was handed in together with it would be answered only when a long history is gone.
+        (receipt,) = await face.record_many([UserErased(user, self.clock())])
         self.decider.prior.forget(user)
         self.decider.watch.forget(user)
         return receipt.outcome is RECORDED

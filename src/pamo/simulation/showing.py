@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SCALARS = ("regret", "pareto_regret", "overall", "optimal_share", "preference_error")
 """What is noted of a policy, a trial and a round, in one number each."""
 _WIDE, _HIGH, _MARGIN = 420, 150, 4
+_PAPER = "background:#fff;color:#222;padding:8px;overflow-x:auto"
+"""Policies' colours are chosen for white paper: a dark notebook has a sheet of it, as for any figure."""
 
 
 def interval_of(outcome: PolicyResult) -> str:
@@ -54,14 +56,14 @@ def html_of(result: Result) -> str:
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True))
         lines.append(f'<polyline fill="none" stroke="{colour}" stroke-width="1.8"{dashes} points="{points}"/>')
         rows.append(
-            f'<tr><td style="text-align:left;color:{ink(colour)}">{escape(printed(name))}</td>'
+            f'<tr style="background:#fff"><td style="text-align:left;color:{ink(colour)}">{escape(printed(name))}</td>'
             f"<td>{escape(interval_of(outcome))}</td><td>{float(outcome.optimal_share[:, -1].mean()):.1%}</td></tr>"
         )
     about = escape(line_of(result))
     return (
-        f'<div><div>{about}</div><svg width="{_WIDE}" height="{_HIGH}" role="img" '
+        f'<div style="{_PAPER}"><div>{about}</div><svg viewBox="0 0 {_WIDE} {_HIGH}" width="{_WIDE}" role="img" '
         f'aria-label="mean cumulative regret by round, up to {highest:,.0f}" '
-        f'style="border-left:1px solid #888;border-bottom:1px solid #888">{"".join(lines)}'
+        f'style="max-width:100%;border-left:1px solid #888;border-bottom:1px solid #888">{"".join(lines)}'
         "</svg><table><thead><tr><th>policy</th><th>final regret [95 %]</th><th>optimal</th></tr></thead><tbody>"
         f"{''.join(rows)}</tbody></table></div>"
     )

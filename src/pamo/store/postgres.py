@@ -571,6 +571,8 @@ class PostgresStore(SqlStore):
         self._set_arms(connection, fold.arm_states)
         self._set_features(connection, fold)
         self._run(connection, self._adding(fold))
+        # What was written in one go is known to the planner only after this: until then it reads whole tables.
+        connection.execute(f"ANALYZE pamo_events, {tables.ARM_SUMS}, {tables.USER_SUMS}, {tables.PAIR_SUMS}")
 
     def _replay(self, execute: Callable[..., Iterable[Any]]) -> Fold:
         """Return the fold of the journal, each event of which is checked."""
