@@ -22,5 +22,7 @@ default_role = "code"  # `this` in a docstring is code, as in Markdown
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"pamo {release}"
+html_favicon = "../src/pamo/service/dashboard/static/icon.svg"
 html_static_path = ["_static"]
 html_js_files = ["accessible.js"]
+html_css_files = ["reading.css"]

@@ -17,6 +17,7 @@ def _draw(translator: HTML5Translator, node: nodes.math | nodes.math_block) -> N
     block = isinstance(node, nodes.math_block)
     try:
         drawn = convert(node.astext(), display="block" if block else "inline")
+        drawn = drawn.replace("<mo>&#x02016;", '<mo stretchy="false">&#x02016;')  # norms' bars stay on the line
     except Exception as error:
         logging.getLogger(__name__).warning("%s is no formula: %r", node.astext(), error, location=node)
         drawn = f"<code>{translator.encode(node.astext())}</code>"

@@ -10,5 +10,5 @@ document.addEventListener("DOMContentLoaded", () => {
       else target.removeAttribute("tabindex");
     }
   });
-  for (const wide of document.querySelectorAll("pre, .table-wrapper, div.math")) sizes.observe(wide);
+  for (const wide of document.querySelectorAll("pre, .table-wrapper, .math-wrapper")) sizes.observe(wide);
 });
