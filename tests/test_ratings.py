@@ -508,6 +508,35 @@ def test_noise_that_varies_with_the_reward_passes_for_no_difference_between_user
     assert beta[:, 1:].std(axis=0).max() < 0.01
 
 
+@pytest.mark.parametrize(("spread", "mean", "most"), [(0.0, 0.0001, 0.0005), (0.06, -0.002, 0.0)])
+def test_chance_costs_next_to_nothing_and_small_differences_are_found(spread: float, mean: float, most: float) -> None:
+    users, each, above = 500, 5, []
+    for seed in range(15, 27):
+        draw = np.random.default_rng(seed)
+        reward, own = draw.uniform(size=(users * each, 3)), TASTE + spread * draw.normal(size=(users, 3))
+        noise = 0.4 * (1.0 - reward.mean(axis=1)) * draw.standard_t(5, size=users * each)
+        overall = (reward * np.repeat(own, each, axis=0)).sum(axis=1) + noise
+        rounds = foretelling.Rounds(reward, overall, np.arange(0, users * each + 1, each))
+        errors = []
+        for common in (foretelling.fit(rounds), foretelling.alike(rounds)):
+            beta = foretelling.regressions(foretelling.summed(rounds), common)
+            off = beta[:, 1:] - own
+            level = beta[:, 0] - beta[:, 1:] @ common.center + off.sum(axis=1) / 2  # at the middle of all rewards
+            # The mean over all rewards that there may be, and the noise, 0.4²·E[(1 − r̄)²]·5/3.
+            errors.append((level**2 + (off**2).sum(axis=1) / 12).mean() + 0.16 * (1 / 4 + 1 / 36) * 5 / 3)
+        above.append(math.sqrt(errors[0] / errors[1]) - 1.0)
+    assert np.mean(above) < mean, above
+    assert max(above) <= most, above
+
+
+def test_one_round_of_each_of_many_tells_of_all_and_one_of_a_few_of_each() -> None:
+    rounds = rounds_of(people(users=40, each=1, spread=0.3, bias=0.3))
+    users, common = foretelling.summed(rounds), foretelling.fit(rounds)
+    assert foretelling.regressions(users, common) == pytest.approx(np.tile(foretelling.alike(rounds).mean, (40, 1)))
+    few = foretelling.Rounds(rounds.reward[:3], rounds.overall[:3], rounds.starts[:4])
+    assert np.ptp(foretelling.regressions(foretelling.summed(few), foretelling.fit(few)), axis=0).min() > 0.01
+
+
 def test_the_variances_that_made_the_users_are_found() -> None:
     ratings = people(users=600, each=20, spread=0.2, bias=0.1)
     common = foretelling.fit(rounds_of(ratings))

@@ -2,10 +2,11 @@
 
 With x = (1, r − r̄), A = Σŵ·x·xᵀ and a = Σŵ·x·g over a user's rounds, and Λ = diag(λ_b, λ_c, …, λ_c), the user's
 intercept and weights are β = μ + (A + Λ)⁻¹(a − Aμ): everybody's, μ, and as much of the user's own as Λ lets in. λ_b,
-λ_c and φ of ŵ = 1 − φ + φ·x̄/‖r‖² are those that foretell best what is left out, a round at a time. A large λ means
-that nobody differs, and users differ only where that foretells better by more than chance would have it. Since there is
-an intercept and r is centred, the zeros of the scales do not matter; since no likelihood is asked, noise that varies
-with r does not pass for a difference between users.
+λ_c and φ of ŵ = 1 − φ + φ·x̄/‖r‖² are those that foretell best what is left out, a round at a time, as far as one can
+be sure of it: a large λ means that nobody differs, and what is gained over that counts for less by SURE of its standard
+errors over users. So they differ by no more than chance leaves of it. Since there is an intercept and r is centred, the
+zeros of the scales do not matter; since no likelihood is asked, noise that varies with r does not pass for a difference
+between users.
 
 To choose, rounds of some users are needed. The rest is a function of the sums: β of any user's moments.
 """
@@ -24,9 +25,10 @@ from pamo.statistics import UserStatistics
 
 ALIKE = math.log(1e12)
 """log λ at which users do not differ."""
-CHANCE, ROOT_CHANCE = 0.8, 1.35
-"""By how many standard errors over users something has to foretell better, for it to be more than chance: by the
-squared error, which is what counts and which a few users make, and by each user's root of it, which all of them do."""
+SURE = 1.28
+"""Standard errors over users by which a gain is taken for less than it seems: of the rest one is sure by 90 %."""
+LEVELS, LEAST_LEVEL = 8, 100
+"""Rounds are as noisy as those of about the score that is foretold: groups at most, and rounds in each at least."""
 FEW = 10
 """Users with two rounds or more, below which they say too little of how they differ for anything to be chosen."""
 ELASTICITIES = (0.0, 0.5, 1.0)
@@ -41,6 +43,7 @@ _REPEATS = 4
 
 Place = tuple[float, float]
 """log λ_b and log λ_c."""
+NOBODY: Place = ALIKE, ALIKE
 
 
 class Rounds(NamedTuple):
@@ -118,39 +121,47 @@ def left_out(errors: Floats, x: Floats, left: Floats, factors: Floats, starts: I
 
 
 class _Search:
-    """How well each strength foretells, with given weights: every user's squared error, kept once it is worked out."""
+    """How well each strength foretells, with given weights: every user's squared error, kept once it is worked out.
 
-    def __init__(self, x: Floats, left: Floats, factors: Floats, starts: Ints) -> None:
-        self._given = (x, left, factors, starts)
+    noise: of each round, how much its square counts for less. sure: standard errors by which a gain is taken for less.
+    """
+
+    def __init__(self, x: Floats, left: Floats, factors: Floats, noise: Floats, starts: Ints, sure: float) -> None:
+        self._given = (x, left, factors, noise, starts)
+        self._sure = sure
         self._tried: dict[Place, Floats] = {}
 
     def errors(self, place: Place) -> Floats:
         if place not in self._tried:
-            self._tried[place] = np.add.reduceat(self.rounds(place) ** 2, self._given[3][:-1])
+            *_, noise, starts = self._given
+            self._tried[place] = np.add.reduceat(self.rounds(place) ** 2 / noise, starts[:-1])
         return self._tried[place]
 
     def rounds(self, place: Place) -> Floats:
         """Return the error of each round, foretold from the user's others."""
-        x = self._given[0]
+        x, left, factors, _, starts = self._given
         found = np.empty(len(x))
-        left_out(found, *self._given, _ridge(place, x.shape[1]))
+        left_out(found, x, left, factors, starts, _ridge(place, x.shape[1]))
         return found
 
-    def error(self, place: Place) -> float:
-        return float(self.errors(place).sum())
+    def bound(self, place: Place) -> float:
+        """Return the error that it surely does not exceed, if that of nobody's differing is what it is."""
+        errors = self.errors(place)
+        return float(errors.sum()) + self._sure * _stray(errors - self.errors(NOBODY))
 
     def best(self, *, weights: bool) -> Place:
-        """Return the place of the least error: on a coarse grid, and from there by steps that grow finer."""
+        """Return the place of the least bound: on a coarse grid, and from there by steps that grow finer."""
         coarse = [*np.arange(_LOWEST, _HIGHEST + 0.1, 2.0 * _STEP).tolist(), ALIKE]
         *given, starts = self._given
         users = min(int(np.searchsorted(starts, _ROUGHLY)), len(starts) - 1)
-        x, left, factors = (each[: starts[users]] for each in given)
-        some = _Search(x, left, factors, starts[: users + 1]) if users < len(starts) - 1 else self
-        best = min(((b, c) for b in coarse for c in (coarse if weights else [ALIKE])), key=some.error)
+        x, left, factors, noise = (each[: starts[users]] for each in given)
+        part = starts[: users + 1]
+        some = _Search(x, left, factors, noise, part, self._sure) if users < len(starts) - 1 else self
+        best = min(((b, c) for b in coarse for c in (coarse if weights else [ALIKE])), key=some.bound)
         step = _STEP
         while step > _FINEST:
-            near = min(((_moved(best[0], i * step), _moved(best[1], j * step)) for i, j in _AROUND), key=self.error)
-            if self.error(near) < self.error(best) * (1.0 - 1e-9):  # less is rounding, and would go on and on
+            near = min(((_moved(best[0], i * step), _moved(best[1], j * step)) for i, j in _AROUND), key=self.bound)
+            if self._less(near, best):
                 best = near
             else:
                 step /= 2.0
@@ -158,20 +169,15 @@ class _Search:
 
     def choose(self, *, weights: bool) -> list[Place]:
         """Return where nobody differs, where levels do if that is better, and where weights do if that is."""
-        nobody = (ALIKE, ALIKE)
         levels = self.best(weights=False)
         if not weights:
-            return [nobody, levels, levels]
-        if not _better(self.errors(levels), self.errors(nobody)):
-            levels = nobody
+            return [NOBODY, levels, levels]
+        levels = levels if self._less(levels, NOBODY) else NOBODY
         both = self.best(weights=True)
-        if not (
-            _better(self.errors(both), self.errors(nobody))
-            # Half as sure will do where it is known that users differ, and the question is in what.
-            and (levels == nobody or _better(self.errors(both), self.errors(levels), 0.5))
-        ):
-            both = levels
-        return [nobody, levels, both]
+        return [NOBODY, levels, both if self._less(both, levels) else levels]
+
+    def _less(self, place: Place, other: Place) -> bool:
+        return self.bound(place) < self.bound(other) * (1.0 - 1e-9)  # less is rounding, and would go on and on
 
 
 _AROUND = ((1, 0), (-1, 0), (0, 1), (0, -1))
@@ -185,12 +191,22 @@ def _ridge(place: Place, size: int) -> Floats:
     return np.asarray(np.exp(np.concatenate([[place[0]], np.full(size - 1, place[1])])))
 
 
-def _better(errors: Floats, reference: Floats, sure: float = 1.0) -> bool:
-    """Tell whether errors are less than others by more than chance would have it, user by user."""
-    for gain, chance in ((reference - errors, CHANCE), (np.sqrt(reference) - np.sqrt(errors), ROOT_CHANCE)):
-        if not gain.sum() > max(sure * chance * math.sqrt(len(gain)) * gain.std(), 1e-9 * reference.sum()):
-            return False
-    return True
+def _stray(gains: Floats) -> float:
+    """Return the standard error of a sum over users."""
+    return math.sqrt(len(gains)) * float(gains.std())
+
+
+def _noises(told: Floats, left: Floats) -> Floats:
+    """Return how noisy each round is, in units of the mean: as those are of which about the same score is foretold.
+
+    People agree on what is good, and less on what is bad. By squares that count alike it is the latter who would say
+    what all differ by, and with a larger standard error.
+    """
+    groups = min(max(len(told) // LEAST_LEVEL, 1), LEVELS)
+    which = np.searchsorted(np.quantile(told, np.arange(1, groups) / groups), told)
+    squares = np.bincount(which, left**2, groups) / np.maximum(np.bincount(which, minlength=groups), 1)
+    mean = max(float((left**2).mean()), 1e-300)
+    return np.asarray(np.maximum(squares / mean, 0.05)[which])
 
 
 class _Guess(NamedTuple):
@@ -244,24 +260,31 @@ def _fit(rounds: Rounds, differ: str) -> Foretelling:
     lengths = np.einsum("nd,nd->n", reward, reward)
     typical = float(lengths.mean()) or 1.0
     shares = np.where(lengths > LEAST_SQUARE, typical / np.maximum(lengths, LEAST_SQUARE), 0.0)
-    choosing = differ != "nothing" and int((np.diff(starts) > 1).sum()) >= FEW
-    places, reference = [(ALIKE, ALIKE)] * 3, None
+    telling = int((np.diff(starts) > 1).sum())
+    choosing = differ != "nothing" and telling >= FEW
+    # Where many said something and nobody twice, nothing tells a user from noise: a guess would do harm to all of them.
+    guessing = differ != "nothing" and not choosing and (telling > 0 or len(starts) <= FEW)
+    places, reference = [NOBODY] * 3, None
+    noises, sure = np.ones(len(x)), 0.0
     for phi in ELASTICITIES if choosing and differ == "all" else ELASTICITIES[:1]:
         mixture = 1.0 - phi, phi * typical
         tried = _moments(users, mixture, center)
         pooled, _ = _everybody(tried, None, guess, guess.noise)
-        search = _Search(x, overall - x @ pooled, 1.0 - phi + phi * shares, starts)
-        if reference is None or _better(search.errors(places[-1]), reference):
+        if choosing and differ == "all" and reference is None:
+            noises, sure = _noises(x @ pooled, overall - x @ pooled), SURE
+        search = _Search(x, overall - x @ pooled, 1.0 - phi + phi * shares, noises, starts, sure)
+        gains = np.zeros(0) if reference is None else reference - search.errors(places[-1])
+        if reference is None or gains.sum() > max(sure * _stray(gains), 1e-9 * reference.sum()):
             if choosing:
                 places = search.choose(weights=differ == "all")
             reference, factors, moments, mean = search.errors(places[-1]), mixture, tried, pooled
-            errors = [search.error(place) / len(overall) for place in places]
+            errors = [float((search.rounds(place) ** 2).mean()) for place in places]
     ridge, noise = _ridge(places[-1], x.shape[1]), guess.noise
     for _ in range(_REPEATS):
         # Who chooses for users by what they care about gives them rewards that go with it, which a pooled regression
         # takes for weights that all have: so what they differ by is found anew once μ counts users by what they say.
         spread, spread_freedom = _spread(users, rounds, center, mean, guess)
-        if not choosing and differ != "nothing":
+        if guessing:
             ridge = np.clip(noise / np.maximum(spread, 1e-300), math.exp(_LOWEST), math.exp(ALIKE))
         mean, curvature = _everybody(moments, ridge if ridge[0] < _POOLED else None, guess, noise)
         noise, freedom = _noise(moments, mean, ridge, len(overall), guess)
