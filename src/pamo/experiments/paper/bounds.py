@@ -181,7 +181,7 @@ STUDY = Study(
         "scaling": {
             "environment": _SIZES,
             "arms": [4, 8, 16, 32, 64],
-            "objectives": [2, 3, 5, 8, 16],
+            "objectives": [3, 5, 8, 16],
             "users": [1, 2, 4, 8, 16],
             "rounds": 5000,
             "trials": 30,
