@@ -15,6 +15,10 @@ RACE ?=
 # UPGRADE=1 make lock: the newest releases, rather than the pinned ones wherever they still fit.
 UPGRADE ?=
 
+# What Python compiles is kept, also where the environment says not to: each process that compiles for the studies, and
+# each server that a test starts, would read all its sources anew, half a second of every start.
+unexport PYTHONDONTWRITEBYTECODE
+
 say = @printf '\n\033[1m== %s\033[0m\n'
 
 .DEFAULT_GOAL := help
