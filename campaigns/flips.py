@@ -2,7 +2,8 @@
 
 Each try takes a fresh copy of the files, flips one bit of one of them, runs `pamo store verify`, and opens the store.
 What then reads as it did before was not hurt. Otherwise the start has to refuse, the answer to be an error, or `verify`
-to tell; a traceback, and an answer that is wrong while all say that all is well, is what this looks for.
+to tell; a traceback, work without an end, and an answer that is wrong while all say that all is well, is what this
+looks for.
 
     python -m campaigns.flips --flips 20000
 
@@ -16,6 +17,7 @@ import contextlib
 import io
 import logging
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -52,7 +54,17 @@ PARTS = {"snapshot": "journal.db.snapshot.npz", "database": "journal.db", "log":
 FAULTS = ("no-checksums",)
 CHUNK = 250
 """Flips that a process makes of one store."""
-BAD = ("wrong answers that nobody noticed", "tracebacks")
+BAD = ("wrong answers that nobody noticed", "tracebacks", "without an end")
+LONGEST = 60
+"""Seconds that a store of some hundred events may take to be verified and asked."""
+
+
+class StillAtItError(BaseException):
+    """It took longer. No `Exception`, which what is tried may take for its own."""
+
+
+def _gave_up(number: int, frame: object) -> None:
+    raise StillAtItError
 
 
 def batches(random: Random) -> Iterator[list[Event]]:
@@ -143,11 +155,17 @@ def attempt(files: dict[str, bytes], expected: Any) -> str:
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
         path = Path(folder) / "journal.db"
+        signal.signal(signal.SIGALRM, _gave_up)
+        signal.alarm(LONGEST)
         try:
             told = verified(path) != 0
             found = asked(path)
+        except StillAtItError:
+            return "without an end"
         except Exception as error:
             return f"tracebacks: {error!r}"
+        finally:
+            signal.alarm(0)
     if isinstance(found, PamoError):
         return "refused with a sentence"
     if found == expected:
@@ -215,7 +233,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{part}: {options.flips:,} bits flipped: {told}; {time.perf_counter() - started:.0f} s", flush=True)
         bad += sum(tally[outcome] for outcome in BAD)
     logging.disable(logging.NOTSET)
-    print(f"FAILED: {bad:,} unnoticed, or with a traceback" if bad else "No traceback, and nothing wrong unnoticed.")
+    fine = "No traceback, nothing without an end, and nothing wrong unnoticed."
+    print(f"FAILED: {bad:,} unnoticed, with a traceback, or without an end" if bad else fine)
     return int(bad > 0)
 
 

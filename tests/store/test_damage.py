@@ -83,6 +83,46 @@ def test_a_changed_journal_is_told_and_not_adopted(path: Path, damage: str, caps
         assert verify(store).ok
 
 
+def goes_back(path: Path) -> bool:
+    """Tell whether a journal that is read page by page, from the last number on, is read again and again."""
+    page = "SELECT sequence FROM events WHERE sequence > ? ORDER BY sequence LIMIT 1000"
+    connection, after = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), 0
+    try:
+        while rows := list(connection.execute(page, (after,))):
+            if rows[-1][0] <= after:
+                return True
+            after = rows[-1][0]
+    except apsw.Error:
+        return False  # SQLite itself tells
+    finally:
+        connection.close()
+    return False
+
+
+def test_a_journal_whose_numbers_go_back_is_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flips.build(tmp_path, "database")
+    path = tmp_path / "journal.db"
+    whole, told, kept = path.read_bytes(), [], []
+    connection = apsw.Connection(str(path))
+    ((root,), (size,)) = connection.execute(
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'events' UNION ALL SELECT page_size FROM pragma_page_size"
+    )
+    connection.close()
+    # The places in the tree's root that say where its other pages are, and up to which number each goes.
+    for place in [(root - 1) * size, *range(root * size - 30, root * size)]:
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << bit
+            path.write_bytes(damaged)
+            if goes_back(path):
+                assert main(["store", "verify", str(path)]) == 1
+                told.append("the journal's order is lost there" in capsys.readouterr().out)
+                assert main(["store", "rebuild", str(path), "--adopt-damage"]) == 2
+                kept.append("bring back a backup" in capsys.readouterr().err)  # or SQLite says what it cannot read
+    assert any(told)
+    assert any(kept)
+
+
 def test_a_start_looks_at_what_came_after_the_snapshot(path: Path) -> None:
     store = SqliteStore(path)
     store.append_many([decision(200), feedback(200)])

@@ -75,7 +75,7 @@ from pamo.store.postgres_seals import ADD_SEAL, ADVICE, SEAL_ANEW, UNSEALED, Sea
 from pamo.store.rules import NOT_EMPTY, Checker, redacted
 from pamo.store.scales import Scales
 from pamo.store.setups import plain_setup
-from pamo.store.sql import Questions, SqlStore, pages
+from pamo.store.sql import Questions, SqlStore, following, pages
 from pamo.store.writer import Writer
 
 PATIENCE = 10.0
@@ -578,7 +578,7 @@ class PostgresStore(SqlStore):
         """Return the fold of the journal, each event of which is checked."""
         fold, sealed = Fold(self.setup), self._seals(execute)
         folding = Folding(fold)
-        while rows := list(execute(self._ask.page, (fold.sequence, self._page))):
+        for rows in following(lambda after: list(execute(self._ask.page, (after, self._page))), fold.sequence):
             for wrong in filter(None, map(sealed, rows)):
                 raise self._is_damaged(wrong)
             folding.add(rows)
@@ -589,7 +589,7 @@ class PostgresStore(SqlStore):
     def _adopt(self, connection: Any) -> None:
         """Write all checksums anew, and drop events that cannot be read or folded."""
         log, fold = logging.getLogger(__name__), Fold(self.setup)
-        while rows := connection.execute(self._ask.page, (fold.sequence, self._page)).fetchall():
+        for rows in following(lambda after: connection.execute(self._ask.page, (after, self._page)).fetchall()):
             changed = []
             for row in rows:
                 try:
@@ -602,7 +602,6 @@ class PostgresStore(SqlStore):
                     log.warning("%s: %s, and is adopted as it is", self._link.name, wrong)
                 if wrong or row[6] is None:
                     changed.append((row, Row(*row[1:6])))
-            fold.sequence = rows[-1][0]
             self._rewrite(connection, changed)
         connection.execute("TRUNCATE pamo_seals")
         connection.execute(SEAL_ANEW, (self._shard,))

@@ -34,6 +34,23 @@ NEWEST = 2**63 - 1
 Item = TypeVar("Item")
 
 
+class BackwardsError(DamagedError):
+    """The numbers of events, which go up, go back."""
+
+
+def following(read: Callable[[int], list[Any]], after: int = 0) -> Iterator[list[Any]]:
+    """Yield pages of rows that begin with their numbers: what `read` returns of those after the last one before.
+
+    In a damaged file a number may be smaller than it was, and what comes after it would be read again, for ever.
+    """
+    while rows := read(after):
+        yield rows
+        last = rows[-1][0]
+        if last <= after:
+            raise BackwardsError(f"event {last} stands after event {after}: the journal's order is lost there")
+        after = last
+
+
 class Questions:
     """The statements that read the journal.
 
@@ -153,15 +170,19 @@ class SqlStore(Store):
     def examined(self, after: int = 0) -> Iterator[tuple[int, Event | None, str]]:
         """Yield the journal's events, a page at a time, and what is wrong with each."""
         wrong_with = self._wrong(after)
-        while rows := self._rows(self._ask.page, (after, self._page)):
-            for row in rows:
-                event, wrong = None, wrong_with(row)
-                try:
-                    event = decode(*row[1:6])
-                except StoreError as error:
-                    wrong = wrong or str(error)
-                yield row[0], event, wrong
-            after = rows[-1][0]
+        try:
+            for rows in following(lambda last: self._rows(self._ask.page, (last, self._page)), after):
+                for row in rows:
+                    event, wrong = None, wrong_with(row)
+                    try:
+                        event = decode(*row[1:6])
+                    except StoreError as error:
+                        wrong = wrong or str(error)
+                    yield row[0], event, wrong
+                after = rows[-1][0]
+        except BackwardsError as error:
+            yield after, None, str(error)
+            return
         if missing := self._missing(wrong_with):
             yield after, None, missing
 
@@ -209,9 +230,8 @@ class SqlStore(Store):
 
     def decided(self, since: float = -math.inf, until: float = math.inf) -> Iterator[tuple[int, list[Made]]]:
         """Yield decisions with their feedback, a page at a time: between pages a reader holds nothing up."""
-        after, end = 0, self.end()
-        while rows := self._rows(self._ask.decided, (after, end, self._page)):
-            after = rows[-1][0]
+        end = self.end()
+        for rows in following(lambda last: self._rows(self._ask.decided, (last, end, self._page))):
             events = ((row[0], self._event(row, decode_briefly)) for row in rows)
             made = [(place, one) for place, one in events if isinstance(one, DecisionMade) and since <= one.at < until]
             given: dict[str, list[FeedbackGiven]] = {}
@@ -219,7 +239,7 @@ class SqlStore(Store):
                 part = self._event(row, decode_briefly)
                 if isinstance(part, FeedbackGiven):
                     given.setdefault(part.decision, []).append(part)
-            yield after, [Made(place, one, _in_order(given.get(one.id, ()))) for place, one in made]
+            yield rows[-1][0], [Made(place, one, _in_order(given.get(one.id, ()))) for place, one in made]
         yield end, []
 
     def changes_of(self, user: str) -> list[float]:

@@ -24,7 +24,7 @@ from pamo.store.encoding import decode
 from pamo.store.fold import Fold, RedeclaredError
 from pamo.store.folded import FoldedStore
 from pamo.store.folding import Folding
-from pamo.store.sql import Questions, SqlStore
+from pamo.store.sql import Questions, SqlStore, following
 from pamo.store.sqlite_file import SNAPSHOT, apsw, lost_tail, sentences, with_ending
 
 APPLICATION = 0x50414D4F  # "PAMO": SQLite's files say whose they are
@@ -125,7 +125,8 @@ class SqliteJournal(FoldedStore, SqlStore):
         fold, before, _ = kept
         snapshot_at, chain, folding = fold.sequence, Chain(before), Folding(fold)
         with uncollected():  # looking for cycles among millions of rows takes as long again
-            while rows := list(self._write.execute(self._ask.page, (fold.sequence, FOLDED_AT_A_TIME))):
+            read = self._write.execute
+            for rows in following(lambda after: list(read(self._ask.page, (after, FOLDED_AT_A_TIME))), fold.sequence):
                 if self._sealed and not chain.holds(rows):
                     raise self._is_damaged(next(filter(None, map(chain.wrong, rows)), "its checksums do not fit"))
                 folding.add(rows)

@@ -23,7 +23,7 @@ from pamo.store.encoding import DECISION, decode, encode, from_json, rows_of, to
 from pamo.store.fold import Fold
 from pamo.store.ledger import Ledger, named, runs
 from pamo.store.rules import NOT_EMPTY, Checker, Entry
-from pamo.store.sql import pages
+from pamo.store.sql import BackwardsError, following, pages
 from pamo.store.sqlite_file import BUSY, apsw, inode_of, sentences
 from pamo.store.sqlite_reading import APPLICATION, FORMAT, SqliteJournal
 
@@ -125,16 +125,21 @@ class SqliteWriting(SqliteJournal):
         """Go on with what is left of a damaged journal."""
         snapshots.remove(self._snapshot_path)
         with self._transaction():
-            self._seal(adopt=True)
+            try:
+                self._seal(adopt=True)
+            except BackwardsError as error:
+                raise DamagedError(
+                    f"{self.path} cannot be gone on with: {error}; bring back a backup by `pamo store restore`"
+                ) from error
 
     def _seal(self, *, adopt: bool) -> None:
         """Write the links and checksums of all events anew; adopt: and drop those that cannot be read or folded."""
         log = logging.getLogger(__name__)
         text = ", ".join(f"CAST({name} AS BLOB)" for name in ("kind", "decision", "user", "key", "body"))
         page = f"SELECT sequence, {text}, link, checksum FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?"
-        after, before, chain, fold = -1 << 63, self._first_link, Chain(self._first_link), None
-        while rows := list(self._write.execute(page, (after, self._page))):
-            after, changed = rows[-1][0], []
+        before, chain, fold = self._first_link, Chain(self._first_link), None
+        for rows in following(lambda after: list(self._write.execute(page, (after, self._page))), -1 << 63):
+            changed = []
             for sequence, *columns, kept, summed in rows:
                 try:
                     row: Any = [None if part is None else part.decode() for part in columns]
