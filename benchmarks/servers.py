@@ -138,10 +138,10 @@ def served(app: Any) -> Iterator[str]:
             thread.join()
 
 
-def serving(store: str, *options: str) -> list[str]:
+def serving(store: str, *options: str, objectives: str = OBJECTIVES) -> list[str]:
     """Return the command that serves a store with ten arms and three objectives."""
     address = ["--port", "0", "--store", store]
-    scales = ["--objectives", OBJECTIVES, "--overall", OVERALL, "--arms", ",".join(ARMS)]
+    scales = ["--objectives", objectives, "--overall", OVERALL, "--arms", ",".join(ARMS)]
     return [sys.executable, "-m", "pamo", "serve", *address, *scales, "--log-level", "warning", *options]
 
 

@@ -109,6 +109,10 @@ def check(store: Store, ledger: Ledger, *, exact: bool = True) -> Findings:
     for arm, active in ledger.arms.items():
         if active is not None and (arm not in table.rows or table.active[table.rows[arm]] != active):
             findings.note("changed", f"arm {arm} was {'added' if active else 'retired'}, and is not in the store")
+    for name, known in ledger.features.items():
+        kept = table.features[table.rows[name]] if name in table.rows else store.known_of([name])[0]
+        if known is not None and dict(kept) != known:
+            findings.note("changed", f"{name}: {known} was said, and the store holds {dict(kept)}")
     for difference in verify(store).differences:
         findings.note("differing", f"from the journal's refold: {difference}")
     return findings

@@ -1,7 +1,8 @@
 """Kill the server under load, again and again, and see whether anything acknowledged is lost or counted twice.
 
 Clients ask for decisions and give feedback over HTTP, now and then twice, late or in parts; some add and retire arms,
-and some have themselves erased. The server is ended by SIGKILL at a random moment and started again, and whatever was
+some say what is known of them, or of these arms, and some have themselves erased. Now and then the server is started
+with another scale. The server is ended by SIGKILL at a random moment and started again, and whatever was
 not acknowledged is sent once more. The clients keep a ledger of all that was acknowledged. In the end, and with SQLite
 on the way as well, the store is held against it.
 
@@ -37,6 +38,7 @@ from campaigns.ledger import Ledger
 from campaigns.processes import Database, Server, StartError
 from campaigns.visitors import Visitor
 from campaigns.wire import Line
+from campaigns.world import objectives
 from pamo.errors import DamagedError
 from pamo.store import open_store
 from pamo.store.sqlite import SqliteStore
@@ -90,6 +92,8 @@ class Tally:
     """Of servers that were starting, or stopping."""
     stops: int = 0
     checks: int = 0
+    declared: int = 0
+    """How often the scale of prices was another from then on."""
     starts: list[float] = field(default_factory=list)
     findings: Findings = field(default_factory=Findings)
     seconds: float = 0.0
@@ -120,6 +124,8 @@ class Tally:
             ("  acknowledged as there already", ledger.repeats),
             ("users erased", ledger.erasures),
             ("arms added, retired or revived", len(ledger.arms)),
+            ("users and arms with features", sum(bool(known) for known in ledger.features.values())),
+            ("scales declared anew", self.declared),
             ("requests without an answer", ledger.unanswered),
             ("requests answered 503", ledger.refused),
             ("events in the journal", found.events),
@@ -271,6 +277,8 @@ class Campaign:
                 self.tally.outages += 1
             await asyncio.to_thread(database.start)
         self._count()
+        if killed == self.servers:
+            self._declare()
         await asyncio.gather(*(self._restart(server) for server in killed))
 
     async def _look(self) -> None:
@@ -282,7 +290,14 @@ class Campaign:
         else:
             await server.kill()
         self._check()
+        self._declare()
         await server.start()
+
+    def _declare(self) -> None:
+        """Have all servers, none of which is running, start with another scale."""
+        self.tally.declared += 1
+        for server in self.servers:
+            server.declare(objectives(500 + 100 * (self.tally.declared % 5)))
 
     async def _stop_in_order(self, server: Server) -> None:
         code = await server.end(signal.SIGTERM)

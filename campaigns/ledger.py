@@ -56,6 +56,8 @@ class Ledger:
     visits: dict[str, Visit] = field(default_factory=dict)
     arms: dict[str, bool | None] = field(default_factory=dict)
     """Arms that were added on the way: whether they are active, None while a change is not acknowledged."""
+    features: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    """What was said of those arms, and of guests, None while it is not acknowledged."""
     answers: int = 0
     """Requests that were answered as they should be."""
     unanswered: int = 0
@@ -75,6 +77,14 @@ class Ledger:
             visit.decision = answer
         elif visit.decision != answer:
             self.wrong.append(f"{visit.key}: was first answered {visit.decision}, and then {answer}")
+
+    def said(self, of: str, *several: dict[str, Any]) -> dict[str, Any]:
+        """Return what will be known of an arm, or of a guest, once this is acknowledged; until then it may not be."""
+        known = self.features.get(of) or {}
+        for one in several:
+            known = {name: value for name, value in {**known, **one}.items() if value is not None}
+        self.features[of] = None
+        return known
 
     def deliver(self, visit: Visit, body: dict[str, Any]) -> Delivery:
         """Note a feedback, or a part of one, that is about to be sent."""

@@ -17,7 +17,8 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
-from benchmarks.servers import environment, serving
+from benchmarks.servers import OBJECTIVES, environment, serving
+from campaigns.world import ARM_FEATURES, USER_FEATURES
 
 _READY = re.compile(r"pamo serves http://([^:\s]+):(\d+)")
 
@@ -50,7 +51,14 @@ class Server:
         self._whole = whole
         self._fault = [] if fault is None else [fault]
         self._program = ["-m", "pamo"] if fault is None else ["-m", "campaigns.faults", fault]
-        self._arguments = serving(store)[3:]  # after Python, -m and pamo
+        self._store = store
+        self.declare(OBJECTIVES)
+
+    def declare(self, objectives: str) -> None:
+        """Have the next start declare these objectives."""
+        features = ("--features", ARM_FEATURES, "--user-features", USER_FEATURES)
+        command = serving(self._store, *features, "--redeclare", objectives=objectives)
+        self._arguments = command[3:]  # after Python, -m and pamo
 
     async def begin(self) -> None:
         """Start the process, and do not wait for it."""

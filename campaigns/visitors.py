@@ -13,7 +13,7 @@ from benchmarks.servers import ARMS
 from campaigns.ledger import Delivery, Ledger, Visit
 from campaigns.processes import Server
 from campaigns.wire import GoneError, Line
-from campaigns.world import feedback, weights
+from campaigns.world import ARM_FEATURES, USER_FEATURES, features, feedback, weights
 
 USERS = 40
 
@@ -88,7 +88,9 @@ class Visitor:
         await self._feed(visits[:2])
         for visit in visits:
             visit.erasing = True
+        self._ledger.features[user] = None
         await self._ask(self._lines, f"/v1/users/{quote(user)}", None, 204, method="DELETE")
+        self._ledger.features[user] = {}
         for visit in visits:
             visit.erased = True
 
@@ -98,8 +100,10 @@ class Visitor:
         active = not self._ledger.arms.get(arm, False)
         self._ledger.arms[arm] = None
         if active:
-            body = {"name": f"Extra, {self._count}"}
+            own = features(self._random, ARM_FEATURES)
+            known, body = self._ledger.said(arm, own), {"name": f"Extra, {self._count}", "features": own}
             await self._ask(self._lines, f"/v1/arms/{quote(arm)}", body, 200, method="PUT")
+            self._ledger.features[arm] = known
         else:
             await self._ask(self._lines, f"/v1/arms/{quote(arm)}", None, 200, method="DELETE")
         self._ledger.arms[arm] = active
@@ -107,7 +111,12 @@ class Visitor:
     def _new(self, user: str | None = None) -> Visit:
         random = self._random
         self._count += 1
+        guest = f"guest {self._name}-{random.randrange(2)}"  # of whom no other client says anything
+        if user is None and random.random() < 0.15:
+            user = guest
         request: dict[str, Any] = {"user": user or f"user {random.randrange(USERS)}"}
+        if user is not None:
+            request["features"] = features(random, USER_FEATURES)
         if random.random() < 0.4:
             request["arms"] = random.sample(ARMS, random.randint(1, 4))
             if random.random() < 0.5:  # tonight's prices
@@ -121,15 +130,20 @@ class Visitor:
         return visit
 
     async def _decide(self, visits: list[Visit]) -> None:
+        told: dict[str, list[dict[str, Any]]] = {}
+        for visit in visits:
+            if "features" in visit.request and visit.decision is None:  # what is said again is not learned again
+                told.setdefault(visit.user, []).append(visit.request["features"])
+        known = {user: self._ledger.said(user, *said) for user, said in told.items()}
         if len(visits) == 1:
-            visit = visits[0]
-            keyed = {"idempotency-key": visit.key}
-            self._ledger.decided(visit, await self._ask(self._lines, "/v1/decisions", visit.request, 201, keyed))
-            return
-        body = {"requests": [{**visit.request, "key": visit.key} for visit in visits]}
-        answer = await self._ask(self._lines, "/v1/decisions/batch", body, 200)
-        for visit, one in zip(visits, answer["decisions"], strict=True):
+            keyed = {"idempotency-key": visits[0].key}
+            answers = [await self._ask(self._lines, "/v1/decisions", visits[0].request, 201, keyed)]
+        else:
+            body = {"requests": [{**visit.request, "key": visit.key} for visit in visits]}
+            answers = (await self._ask(self._lines, "/v1/decisions/batch", body, 200))["decisions"]
+        for visit, one in zip(visits, answers, strict=True):
             self._ledger.decided(visit, one)
+        self._ledger.features.update(known)
 
     async def _feed(self, visits: list[Visit]) -> None:
         for visit in visits:

@@ -5,7 +5,22 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from benchmarks.servers import OBJECTIVES
+
 NAMES = ("price", "taste", "service")
+ARM_FEATURES, USER_FEATURES = "stars, pool: yes or no", "age, abroad: yes or no"
+
+
+def objectives(price: int) -> str:
+    """Return the objectives with prices up to this one; all that are sent are up to 500."""
+    return OBJECTIVES.replace("0..500", f"0..{price}")
+
+
+def features(random: Random, of: str) -> dict[str, Any]:
+    """Return some features of an arm, or of a user; None is one that is not known any more."""
+    number, yes = (one.partition(":")[0] for one in of.split(", "))
+    known: dict[str, Any] = {number: random.randint(1, 90), yes: random.random() < 0.5}
+    return {name: None if random.random() < 0.1 else value for name, value in known.items() if random.random() < 0.7}
 
 
 def weights(random: Random) -> dict[str, float]:

@@ -61,6 +61,15 @@ def test_a_new_user_is_served_as_others_with_such_features_are(told: bool) -> No
     assert np.mean(right) > 0.9 if told else np.mean(right) < 0.7
 
 
+def test_of_several_requests_for_a_user_the_last_says_what_is_known() -> None:
+    with shop() as engine:
+        engine.decide("ann", features={"age": 40, "business": True})
+        requests = [{"user": "ann", "features": {"age": age, "town": town}} for age, town in ((50, "here"), (40, None))]
+        engine.decide_many([*requests, {"user": "bob", "features": {"age": 20}}])
+        assert engine.store.known_of(["ann", "bob"]) == [{"age": 40.0, "business": True}, {"age": 20.0}]
+        assert verify(engine.store).ok
+
+
 EXTREMES = st.sampled_from([1e308, -1e308, 1e200, 5e-324, -1e-308, 0.0, 1.0, 40.0]) | st.floats(
     allow_nan=False, allow_infinity=False
 )

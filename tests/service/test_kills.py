@@ -23,6 +23,8 @@ def test_kills_of_a_server_on_sqlite(tmp_path: Path) -> None:
     assert tally.ledger.unanswered > 0  # they were under load, and requests were cut off
     assert tally.findings.events >= 2 * tally.ledger.feedbacks
     assert tally.findings.deviation < 1e-9
+    assert tally.declared == 2
+    assert any(tally.ledger.features.values())
 
 
 def test_kills_of_workers_and_of_the_database() -> None:
@@ -129,6 +131,11 @@ def test_the_check_sees_each_kind_of_fault() -> None:
     found = check(store, ledger_of(told(1), told(2)))
     assert found.twice == 1
     assert found.differing > 2
+    ledger = ledger_of(told(1))
+    ledger.features |= {"A": {}, "ann": {}, "bob": None}
+    assert check(kept(1), ledger).ok
+    ledger.features |= {"A": {"stars": 5}, "ann": {"age": 40}}
+    assert check(kept(1), ledger).changed == 2
     store = kept(1, 2)
     store._fold.block[0, 1] *= 1.0 + 1e-8
     assert check(store, ledger_of(told(1), told(2))).differing > 0

@@ -16,9 +16,21 @@ import pytest
 from benchmarks.servers import address_of, served
 from campaigns.wire import Line
 from campaigns.world import feedback
+from pamo.contract.events import FeaturesDeclared
 from pamo.engine import Engine
 from pamo.service import create_app
-from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, MemoryStore, Objective, Setup, Store, open_store
+from pamo.store import (
+    ArmAdded,
+    DecisionMade,
+    Event,
+    FeedbackGiven,
+    MemoryStore,
+    Objective,
+    Setup,
+    Store,
+    UserKnown,
+    open_store,
+)
 from pamo.store.maintenance import verify
 
 SETUP = Setup(
@@ -34,10 +46,18 @@ async def deliver(addresses: list[Address], random: Random) -> tuple[dict[str, A
     lines = [Line() for _ in range(CLIENTS)]
     bodies: dict[str, Any] = {}
     for number in range(DECISIONS):
-        request = {"user": f"user {number % USERS}"}
-        status, decision = await lines[0].ask(random.choice(addresses), "POST", "/v1/decisions", request)
+        request: dict[str, Any] = {"user": f"user {number % USERS}"}
+        if number % 3 == 0:
+            request["features"] = {"age": random.randint(20, 70)}
+        if number % 4 == 0:
+            request["arms"] = {arm: {"price": random.uniform(0, 500)} for arm in "ABC"}
+        ask, keyed = ("POST", "/v1/decisions", request), {"idempotency-key": f"key {number}"}
+        status, decision = await lines[0].ask(random.choice(addresses), *ask, keyed)
         assert status == 201, decision
+        assert (await lines[0].ask(random.choice(addresses), *ask, keyed))[1] == decision
         bodies[decision["id"]] = feedback(random)
+        if "arms" in request:
+            bodies[decision["id"]]["rewards"]["price"] = request["arms"][decision["arm"]]["price"]
     deliveries = [one for one in bodies for _ in range(random.randint(1, 5))]
     random.shuffle(deliveries)
     answers: dict[str, list[Any]] = defaultdict(list)
@@ -81,7 +101,7 @@ def once_each(store: Store, bodies: dict[str, Any]) -> MemoryStore:
     plain = MemoryStore(SETUP)
     events: list[Event] = []
     for _, event in store.events():
-        if isinstance(event, ArmAdded | DecisionMade):
+        if isinstance(event, ArmAdded | DecisionMade | FeaturesDeclared | UserKnown):
             events.append(event)
     for one, body in bodies.items():
         at = next(event.at for event in events if isinstance(event, DecisionMade) and event.id == one)
@@ -102,7 +122,7 @@ def test_any_number_of_deliveries_is_one(kind: str, tmp_path: Path, request: pyt
         with contextlib.ExitStack() as stack:
             listening = []
             for number, store in enumerate(stores):
-                engine = stack.enter_context(Engine(store=store, seed=number))
+                engine = stack.enter_context(Engine(store=store, seed=number, user_features=["age"]))
                 for arm in "ABC":
                     engine.add_arm(arm)
                 listening.append(address_of(stack.enter_context(served(create_app(engine)))))
@@ -123,6 +143,8 @@ def test_any_number_of_deliveries_is_one(kind: str, tmp_path: Path, request: pyt
             store._arms.forget()  # type: ignore[attr-defined]
         assert store.pending() == plain.pending() == 0
         users = [f"user {number}" for number in range(USERS)]
+        assert store.known_of(users) == plain.known_of(users)
+        assert all(store.known_of(users[::3]))
         pairs: list[tuple[Any, Any]] = [(store.users(users), plain.users(users))]
         ours, theirs = store.arms(), plain.arms()
         assert ours.ids == theirs.ids

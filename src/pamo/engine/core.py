@@ -114,9 +114,17 @@ class Core:
             return self.decided(event, await face.record(event))
         return self.decided(event, (await face.record_many([event, known]))[0])
 
-    async def _new_of(self, face: Face, made: DecisionMade, request: Request) -> UserKnown | None:
-        """Return what a request says of its user that was not known, as it is to be recorded; None: nothing."""
-        known, given = (await face.read(lambda: self.store.known_of([request.user])))[0], request.features or {}
+    async def _new_of(
+        self, face: Face, made: DecisionMade, request: Request, said: dict[str, dict[str, Any]] | None = None
+    ) -> UserKnown | None:
+        """Return what a request says of its user that was not known, as it is to be recorded; None: nothing.
+
+        said: what requests before it, that are recorded together with it, say of their users; this one's is added.
+        """
+        known, given = dict((await face.read(lambda: self.store.known_of([request.user])))[0]), request.features or {}
+        if said is not None:
+            known.update(said.get(request.user, {}))
+            said.setdefault(request.user, {}).update(given)
         new = {name: value for name, value in given.items() if known.get(name) != value}
         return UserKnown(made.id, request.user, made.at, new) if new else None
 
@@ -149,8 +157,9 @@ class Core:
             events = await face.choose_many(several)  # somebody else may have added them, meanwhile
         if self.decider.watch.due:
             await self.notice(face)
+        said: dict[str, dict[str, Any]] = {}
         found = [
-            await self._new_of(face, event, one) if one.features is not None else None
+            await self._new_of(face, event, one, said) if one.features is not None else None
             for event, one in zip(events, several, strict=True)
         ]
         receipts = (await face.record_many([*events, *(one for one in found if one is not None)]))[: len(events)]
