@@ -106,7 +106,8 @@ def once_each(store: Store, bodies: dict[str, Any]) -> MemoryStore:
     for one, body in bodies.items():
         at = next(event.at for event in events if isinstance(event, DecisionMade) and event.id == one)
         events.append(FeedbackGiven(one, body["rewards"], at, body.get("overall"), body.get("preference")))
-    plain.append_many(events)
+    for event in events:  # each by what those before it have declared
+        plain.append(event)
     return plain
 
 
