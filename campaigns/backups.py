@@ -20,12 +20,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from tqdm import tqdm
+
 from pamo.cli import main as pamo
 from pamo.store import ArmAdded, DecisionMade, Event, FeedbackGiven, Objective, Outcome, Setup, UserErased
 from pamo.store.maintenance import verify
 from pamo.store.sqlite import SqliteStore
 
 SETUP = Setup((Objective("taste", 1, 5), Objective("price", 0, 100, lower_is_better=True)))
+
+PAUSE = 0.05
+"""Seconds between two writes. A backup takes the longer the more there is, and all the while more is written: a store
+that is written to as fast as it can be grows as compound interest does."""
 
 
 @dataclass
@@ -80,7 +86,7 @@ class Load:
                 receipt = self.store.append(UserErased(f"user {self._random.randrange(200)}", 3.0))
                 if receipt.outcome is Outcome.RECORDED:
                     self.acknowledged, self.erased = receipt.sequence or self.acknowledged, self.erased + 1
-            time.sleep(0.001)
+            time.sleep(PAUSE)
 
 
 def run(*arguments: str) -> str:
@@ -127,10 +133,12 @@ def campaign(backups: int, seed: int = 1, fault: str | None = None) -> Tally:
     with tempfile.TemporaryDirectory(prefix="pamo-backups-") as name:
         load = Load(Path(name) / "journal.db", seed)
         try:
-            while tally.backups < backups and len(tally.wrong) < 10:
-                if wrong := back_up(Path(name), load, tally.backups, fault):
-                    tally.wrong.append(wrong)
-                tally.backups += 1
+            with tqdm(total=backups, unit=" backups", disable=None) as bar:
+                while tally.backups < backups and len(tally.wrong) < 10:
+                    if wrong := back_up(Path(name), load, tally.backups, fault):
+                        tally.wrong.append(wrong)
+                    tally.backups += 1
+                    bar.update()
         finally:
             load.end()
         tally.events, tally.erased = load.acknowledged, load.erased
