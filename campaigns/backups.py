@@ -82,7 +82,7 @@ class Load:
                 events.append(FeedbackGiven(f"d{number}", rewards, 2.0, self._random.random()))
             receipts = self.store.append_many(events)
             self.acknowledged = receipts[-1].sequence or self.acknowledged
-            if self._random.random() < 0.01:
+            if self._random.random() < 0.1:
                 receipt = self.store.append(UserErased(f"user {self._random.randrange(200)}", 3.0))
                 if receipt.outcome is Outcome.RECORDED:
                     self.acknowledged, self.erased = receipt.sequence or self.acknowledged, self.erased + 1
