@@ -146,8 +146,8 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
                 print(f"pamo serves {address}{where} ({names}; store: {own.shown_store})", flush=True)
 
         def started(address: str) -> None:
-            (edition.started or announce)(address)
             warming.follow()
+            (edition.started or announce)(address)
 
         def before_stop() -> None:
             for one in app.state.apis:

@@ -24,6 +24,12 @@ from pamo.errors import PamoError
 COURTESY = 10
 """How much the process that compiles stands back behind those who serve, as `nice` counts it."""
 
+UNCOMPILED = (
+    "pamo serves uncompiled code, as it does the first time on a machine: another process compiles it, which takes "
+    "about a minute, and the answers stay the same"
+)
+COMPILED = "pamo serves compiled code now"
+
 
 class Need(NamedTuple):
     """What decides what is compiled for an engine."""
@@ -106,14 +112,11 @@ class Warming:
             self._thread = threading.Thread(target=self._fetch, name="pamo-warming")  # waited for: it may compile
 
     def follow(self) -> None:
-        """Begin to fetch what is missing, now that the others are served."""
+        """Begin to fetch what is missing, now that it serves."""
         if self._thread is None:
             interpreting.compile_again()
             return
-        _say(
-            "pamo serves uncompiled code, as it does the first time on a machine: another process compiles it, which "
-            "takes about a minute, and the answers stay the same"
-        )
+        _say(UNCOMPILED)
         self._thread.start()
 
     def stop(self) -> None:
@@ -149,7 +152,7 @@ class Warming:
         with interpreting.compiling_here():
             self._load()
         interpreting.compile_again()
-        _say(f"pamo serves compiled code now, after {time.monotonic() - began:.0f} s; the answers stay the same")
+        _say(f"{COMPILED}, after {time.monotonic() - began:.0f} s; the answers stay the same")
 
 
 def _say(sentence: str) -> None:
