@@ -46,10 +46,11 @@ def ask(caller: Caller, request: dict[str, Any]) -> Any:
     """Return all that is answered, but for what names this decision alone."""
     decision = caller.ask("POST", "/v1/decisions", request["asked"])
     name = decision.pop("id")
-    why = caller.ask("GET", f"/v1/decisions/{name}")
+    why = caller.ask("GET", f"/v1/decisions/{name}")["explanation"]
+    del why["decision"]
     caller.ask("POST", f"/v1/decisions/{name}/feedback", request["told"])
     preference = caller.ask("GET", f"/v1/users/{request['asked']['user'].replace(' ', '%20')}/preference")
-    return decision, {key: value for key, value in why.items() if key not in ("id", "at", "decision")}, preference
+    return decision, why, preference
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,12 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 waits.append(time.monotonic() - asked)
                 time.sleep(PAUSE)
             before, children = len(answers), processor_seconds(server.pid, ended=True)
-            print(
-                f"compiled after {time.monotonic() - began:.0f} s, {children:.1f} s of another process's processor time; "
-                f"meanwhile four requests took {1000 * statistics.median(waits):.0f} ms, the slowest four "
-                f"{1000 * max(waits):.0f} ms",
-                flush=True,
-            )
+            switched, usual, slowest = time.monotonic() - began, statistics.median(waits), max(waits)
+            print(f"compiled after {switched:.0f} s, {children:.1f} s of processor time of another process")
+            print(f"four requests until then: {1000 * usual:.0f} ms, at most {1000 * slowest:.0f} ms", flush=True)
             answers += [ask(caller, request) for request in itertools.islice(asking, AFTER)]
             caller.close()
         again = folder / "again"

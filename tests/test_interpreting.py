@@ -14,7 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from llvmlite import binding
+from llvmlite import binding  # type: ignore[import-untyped]  # it ships no types
 
 from pamo import interpreting
 from pamo.compiling import count_of, dimensions, entry, kernel, log, looped
@@ -92,7 +92,11 @@ def test_python_calculates_as_compiled_code_does(function: Callable[..., Any], a
     assert repr(found) == repr(expected)
 
 
-def test_code_that_is_not_there_is_stood_in_for_or_refused_and_compiled_in_the_end() -> None:
+def test_code_that_is_not_there_is_stood_in_for_or_refused_and_compiled_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
     @entry
     def doubled(x: float) -> float:
         return 2.0 * x

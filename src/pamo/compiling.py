@@ -121,7 +121,7 @@ class _Entry(_Dispatcher):  # type: ignore[misc]  # of Numba, untyped
         return True
 
 
-_ARITHMETIC = re.compile(r"(= f(?:add|sub|mul|div|rem|cmp)) ")
+_ARITHMETIC = re.compile(r"(= (?:f(?:add|sub|mul|div|rem|cmp)|(?:tail )?call(?= (?:double|float) ))) ")
 
 
 class _LoopCode(_Library):  # type: ignore[misc]  # of Numba, untyped
