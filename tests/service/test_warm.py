@@ -15,7 +15,7 @@ import json, sys
 from numba.core.dispatcher import Dispatcher
 from pamo import Engine
 from pamo.contract.events import ArmChanged, TasteChanged
-from pamo.service.warming import needs_of, warm
+from pamo.service.warming import warm_all
 
 def compiled():
     found = {}
@@ -30,8 +30,7 @@ def compiled():
 with Engine(["price", "taste", "service"], seed=1) as engine:
     engine.add_arms(["A", "B", "C"])
     if sys.argv[1] == "warm":
-        for need in needs_of(engine):
-            warm(need)
+        warm_all(engine)
     before = compiled()
     for n in range(30):
         user, scores = f"u{n % 3}", {"price": 0.1 * (n % 10), "taste": 0.5, "service": 0.2}

@@ -93,6 +93,14 @@ def warm(need: Need) -> None:
         rehearsal.store.find_users("a", 1)
 
 
+def warm_all(engine: Engine) -> None:
+    """Have all that an engine needs compiled or loaded."""
+    for need in needs_of(engine):
+        warm(need)
+    if engine.store.running is not None:
+        engine.core.decider.arrange(engine.store.running)
+
+
 class Warming:
     """Has engines' code there: at once where the cache has it, else later, while Python stands in for it."""
 
@@ -131,10 +139,7 @@ class Warming:
 
     def _load(self) -> None:
         for engine in self._engines:
-            for need in needs_of(engine):
-                warm(need)
-            if engine.store.running is not None:
-                engine.core.decider.arrange(engine.store.running)
+            warm_all(engine)
 
     def _fetch(self) -> None:
         began = time.monotonic()
