@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import uvicorn
+
+from pamo.service.warming import COMPILED, UNCOMPILED
 
 ROOT = Path(__file__).parents[1]
 OBJECTIVES = "price: 0..500, lower is better, taste: 1..5, service"
@@ -37,10 +40,24 @@ def environment() -> dict[str, str]:
 class Server:
     """A process that has said where it serves, and is stopped in good order at the end of a `with`."""
 
-    def __init__(self, command: Sequence[str], folder: Path | None = None) -> None:
-        self._log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  # closed in the end
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+        *,
+        compiled: bool = True,
+    ) -> None:
+        """Start it; compiled: and wait until it serves compiled code."""
+        self._log = tempfile.TemporaryFile("a+", encoding="utf-8")  # noqa: SIM115  # closed in the end
         self._process = subprocess.Popen(
-            command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=self._log, text=True, bufsize=1
+            command,
+            cwd=folder,
+            env={**environment(), **(variables or {})},
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            bufsize=1,
         )
         assert self._process.stdout is not None
         for line in self._process.stdout:
@@ -53,6 +70,13 @@ class Server:
             self.end()
             raise RuntimeError(f"the server did not start:\n{log}")
         self.url, self.address, self.pid = found[1], address_of(found[1]), self._process.pid
+        while compiled and self.uncompiled():
+            time.sleep(0.1)
+
+    def uncompiled(self) -> bool:
+        """Tell whether it serves uncompiled code for now."""
+        log = self.log
+        return self.running() and UNCOMPILED in log and COMPILED not in log
 
     @property
     def log(self) -> str:

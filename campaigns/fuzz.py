@@ -38,8 +38,8 @@ from tqdm import tqdm
 from pamo.engine import Engine
 from pamo.service import create_app
 from pamo.service.keys import Key, Role, digest_of
-from pamo.service.server import warm
 from pamo.service.settings import Settings
+from pamo.service.warming import warm_all
 from pamo.store.maintenance import verify
 
 SECRET = "pamo_fuzz"
@@ -150,7 +150,7 @@ def service(role: Role | None = Role.ADMIN) -> Iterator[tuple[App, Engine]]:
                 engine.add_arm(arm)
             for user in ("ann", "bob", "ann"):
                 engine.feedback(engine.decide(user).id, {"price": 20, "taste": 3}, overall=4)
-            warm(engine)  # as `pamo serve` does: a request has ten seconds, and compiling may take longer
+            warm_all(engine)  # as `pamo serve` does: a request has ten seconds, and compiling may take longer
             known = () if role is None else (Key("fuzz", [role], digest_of(SECRET)),)
             app = create_app(engine, Settings(keys=known, max_batch=20))
             app.state.api.stream.longest = 0.0  # what it begins with is enough: nobody waits for more here

@@ -21,10 +21,10 @@ def prepare() -> None:
     import gc
 
     from pamo.engine import Engine
-    from pamo.service import server
+    from pamo.service.warming import warm_all
 
     with Engine(["price: 0..500, lower is better", "taste: 1..5", "service"], seed=0) as engine:
-        server.warm(engine)
+        warm_all(engine)
     for module in ("pamo.cli", "pamo.store.sqlite", "pamo.store.postgres", "uvloop"):
         __import__(module)
     gc.freeze()

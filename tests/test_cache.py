@@ -32,7 +32,7 @@ kernels = {
     "loop": trial_loop(3, False, False, False),  # as `simulate` asks for it: the very same object
     "s-ucb": choosing(policies.SUcb.kernel, None),
     "ucb": choosing(policies.Ucb.kernel, None),
-    "instance": compiling.outside(environments.Gaussian.instance),
+    "instance": compiling.looped(environments.Gaussian.instance),
     "draw": drawing(environments.Gaussian.draw),
 }
 counts = {

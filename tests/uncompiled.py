@@ -7,7 +7,6 @@ Python runs in a second; whether it can be compiled for a GPU is seen on one (`p
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import warnings
 from collections.abc import Callable
@@ -16,6 +15,8 @@ from typing import Any
 import numba
 import numba.extending
 import numpy as np
+
+from pamo.interpreting import FORMS
 
 
 class Plain:
@@ -32,25 +33,19 @@ class Plain:
         raise RuntimeError("there is nothing to cache")
 
 
-INTRINSICS: dict[str, Callable[..., Any]] = {
-    "bare": lambda array: array,
-    "lane_of": lambda chunk, lane, lanes: chunk[:, lane],
-    "row_of": lambda rows, n: rows[n // rows.shape[2], :, n % rows.shape[2]],
-    "_bits_of": lambda number: int(np.float64(number).view(np.int64)),
-    "_number_of": lambda bits: np.int64(bits).view(np.float64),
-}
-"""What Numba writes as machine code, in Python."""
+class Written:
+    """What Numba would have written as machine code."""
 
+    def __init__(self, write: Callable[..., Any]) -> None:
+        self.__doc__ = write.__doc__
 
-def written(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Python of what Numba writes as machine code; a fixed list is known by its numbers."""
-    numbers = inspect.getclosurevars(function).nonlocals.get("numbers")
-    return INTRINSICS[function.__name__] if numbers is None else numbers.__getitem__
+    def __call__(self, *arguments: Any) -> Any:
+        return FORMS[self](*arguments)
 
 
 if __name__ == "__main__":
     vars(numba)["njit"] = lambda **options: Plain
-    vars(numba.extending)["intrinsic"] = written
+    vars(numba.extending)["intrinsic"] = Written
     warnings.simplefilter("ignore", RuntimeWarning)  # words that overflow, as they should
 
 from pamo import environments, simulate  # noqa: E402  # after what they are compiled with

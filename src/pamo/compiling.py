@@ -12,10 +12,12 @@ import glob
 import hashlib
 import operator
 import os
+import re
 import uuid
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
@@ -28,16 +30,18 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.cpu import CPUContext
+from numba.core.cpu_options import FastMathOptions
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import AnnotateTypes
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import populate_array
 
 from pamo.collecting import uncollected
+from pamo.interpreting import FORMS, NotCompiledError, plain, refusing, standing_in
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_intrinsic: Any = intrinsic  # whose functions take no typing context where they are called
+_intrinsic: Any = intrinsic
 # Numba's own classes have no types.
 _Files: Any = IndexDataCacheFile
 _Library: Any = JITCodeLibrary
@@ -58,8 +62,9 @@ The variable `PAMO_SPECIALISED` names others: fewer mean less to compile where m
 OPTIONS: dict[str, Any] = {
     "nogil": True,  # trials run on threads
     "error_model": "numpy",  # a division by zero is an infinity, as in the formulas, and not a branch
-    # Scores may be infinite, so never nnan or ninf. And never reassoc: a compiler that peels a loop's first round may
-    # sum it in another order, which rounds otherwise, and arms of which the same was seen would not tie.
+    # On a GPU, and in the simulator's loop. Scores may be infinite, so never nnan or ninf. And never reassoc: a
+    # compiler that peels a loop's first round may sum it in another order, which rounds otherwise, and arms of which
+    # the same was seen would not tie.
     "fastmath": {"contract", "nsz", "arcp"},
 }
 
@@ -78,7 +83,61 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 def entry(function: Callable[..., Any]) -> Any:
     """Compile `function` as `kernel` does, for Python to call at once, and often."""
-    return _cached(numba.njit(pipeline_class=_Rooted, **OPTIONS)(function))
+    compiled = _cached(numba.njit(pipeline_class=_Rooted, **OPTIONS)(function))
+    if type(compiled) is CPUDispatcher:
+        compiled.__class__ = _Entry
+    return compiled
+
+
+class _Entry(_Dispatcher):  # type: ignore[misc]  # of Numba, untyped
+    """What Python calls. Where its code is not in the cache, Python itself may stand in for it."""
+
+    @cached_property
+    def stand_in(self) -> Callable[..., Any]:
+        return plain(self.py_func)
+
+    @cached_property
+    def missing(self) -> set[Any]:
+        """The types of arguments of which no code was found in the cache."""
+        return set()
+
+    def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
+        """Return what is called with these arguments, which are of types that are met for the first time."""
+        if (standing_in() or refusing()) and self._is_missing(tuple(map(self.typeof_pyval, arguments))):
+            if refusing():
+                raise NotCompiledError(self.py_func.__qualname__)
+            return self.stand_in
+        return super()._compile_for_args(*arguments, **named)
+
+    def _is_missing(self, types: Any) -> bool:
+        """Tell whether there is a cache without the code for these types; it is looked for once."""
+        files = getattr(self._cache, "_cache_file", None)
+        if files is None:
+            return False
+        if types not in self.missing:
+            if self._cache._index_key(types, self.targetctx.codegen()) in files._load_index():
+                return False
+            self.missing.add(types)
+        return True
+
+
+_ARITHMETIC = re.compile(r"(= (?:f(?:add|sub|mul|div|rem|cmp)|(?:tail )?call(?= (?:double|float) ))) ")
+
+
+class _LoopCode(_Library):  # type: ignore[misc]  # of Numba, untyped
+    """Code of the simulator's loop, which may round a product and its sum at once: up to an eighth of its time.
+
+    The kernels in it are kept without that liberty. What Python calls is then what Python itself would calculate.
+    """
+
+    _final_module: Any
+
+    def _optimize_final_module(self) -> None:
+        strict = self._final_module
+        freely = rf"\1 {' '.join(sorted(OPTIONS['fastmath']))} "
+        self._final_module = binding.parse_assembly(_ARITHMETIC.sub(freely, str(strict)))
+        self._final_module.name = strict.name
+        super()._optimize_final_module()
 
 
 class _InlinedCode(_Library):  # type: ignore[misc]  # of Numba, untyped
@@ -150,7 +209,7 @@ def _only_looks(state: Any) -> bool:
         if isinstance(function, types.NamedTupleClass) or key in (bare, lane_of, row_of):
             return True
         compiled = isinstance(function, types.Dispatcher | types.FunctionType) or key in (len, (types.Array, "fill"))
-        return not result and (compiled or key in _WRITTEN)
+        return not result and (compiled or key in FORMS)
 
     def looks(step: Any) -> bool:
         """Tell whether a statement makes no array."""
@@ -191,11 +250,20 @@ class _Rooted(Compiler):
     """Whether it is for other kernels alone, without a way in from Python."""
     apart = False
     """Whether array arguments never overlap, which Numba cannot be told otherwise."""
+    looped = False
+    """Whether it is part of the simulator's loop."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any) -> None:
+        flags.fastmath = FastMathOptions(False)
+        super().__init__(typing, target, library, args, result, flags, local)  # type: ignore[no-untyped-call]  # of Numba, untyped
 
     def define_pipelines(self) -> Any:
         state: Any = self.state
         if self.apart:
             state.flags.noalias = True
+        if self.looped:
+            state.library = _LoopCode(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
         if self.inside:
             state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
             state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -213,12 +281,16 @@ class _Inside(_Rooted):
     inside = True
 
 
-class _Apart(_Rooted):
+class _ApartInside(_Inside):
     apart = True
 
 
-class _ApartInside(_Inside, _Apart):
-    pass
+class _Looped(_Rooted):
+    looped = True
+
+
+class _LoopedApart(_Looped):
+    apart = True
 
 
 class _KeptInlined(_Kept):  # type: ignore[misc]  # of Numba, untyped
@@ -258,6 +330,14 @@ class _Within(_Dispatcher):  # type: ignore[misc]  # of Numba, untyped
     def outside(self) -> Any:
         return entry(self.py_func)
 
+    @cached_property
+    def looped(self) -> Any:
+        of = self.py_func
+        copy = FunctionType(of.__code__, of.__globals__, of.__name__, of.__defaults__, of.__closure__)
+        copy.__module__ = of.__module__
+        copy.__qualname__ = f"{of.__qualname__}_looped"  # of two of one name, one might be called for the other
+        return _cached(numba.njit(pipeline_class=_Looped, **OPTIONS)(copy))
+
     def __call__(self, *arguments: Any) -> Any:
         return self.outside(*arguments)
 
@@ -287,13 +367,9 @@ def _within(function: Callable[..., Any], compiler: type[_Rooted], **options: An
     return compiled
 
 
-def outside(compiled: Any) -> Any:
-    """Return a kernel as one that Python can call, or hand to another as a function."""
-    return compiled.outside if isinstance(compiled, _Within) else compiled
-
-
-_WRITTEN: set[Callable[..., Any]] = set()
-"""What is compiled into the kernels that call it."""
+def looped(compiled: Any) -> Any:
+    """Return a kernel as one that can be handed to the simulator's loop as a function."""
+    return compiled.looped if isinstance(compiled, _Within) else compiled
 
 
 def anywhere(function: Function) -> Function:
@@ -306,7 +382,7 @@ def _written(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any
     """Have a kernel that calls `function` compile what is returned of the types that it calls it with."""
 
     def register(choose: Callable[..., Any]) -> None:
-        _WRITTEN.add(function)
+        FORMS[function] = function
         # For a processor's kernels, without the ways in that Numba would make; and for those of a GPU, which has none.
         options: Any = {"forceinline": True, **OPTIONS}
         for target, more in (("generic", {}), ("cpu", {"pipeline_class": _Inside})):
@@ -334,7 +410,7 @@ def around(function: Callable[..., Any], *kernels: Any) -> Any:
     # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
     # caches of two processes may bear the same: one would then be called for the other.
     function.__qualname__ += f"_{digest[:16] if cacheable else uuid.uuid4().hex}"
-    compiled = numba.njit(pipeline_class=_Apart, **OPTIONS)(function)
+    compiled = numba.njit(pipeline_class=_LoopedApart, **OPTIONS)(function)
     if cacheable:
         compiled = _cached(compiled)
         compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
@@ -347,7 +423,7 @@ def compile_for(function: Callable[..., Any], signature: Any) -> Any:
     Naming the signature is what lets an argument be a `numba.types.FunctionType`: code that calls a function through
     such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
     """
-    compiled = _cached(numba.njit(pipeline_class=_Rooted, **OPTIONS)(function))
+    compiled = _cached(numba.njit(pipeline_class=_Looped, **OPTIONS)(function))
     with uncollected():  # reading the cache makes as much
         compiled.compile(signature)
     compiled.disable_compile()
@@ -484,7 +560,18 @@ def _counted(count, table):  # type: ignore[no-untyped-def]  # as above
     return lambda count, table: count
 
 
-@_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
+def _written_as(form: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Have a function write machine code for the kernels that call it, without the typing context; form: in Python."""
+
+    def register(write: Callable[..., Any]) -> Any:
+        written = _intrinsic(write)
+        FORMS[written] = form
+        return written
+
+    return register
+
+
+@_written_as(lambda array: array)
 def bare(typing: Any, array: Any) -> Any:
     """Return the same array without its count of references, which a view in a hot loop would go up and down.
 
@@ -515,7 +602,7 @@ def _bare_line(context: Any, builder: Any, line: Any, table: Any, start: Any, le
     return out._getvalue()
 
 
-@_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
+@_written_as(lambda chunk, lane, lanes: chunk[:, lane])
 def lane_of(typing: Any, chunk: Any, lane: Any, lanes: Any) -> Any:
     """Return a lane of a chunk, bare; lanes is `LANES`, or None on a GPU, where a chunk has one lane alone.
 
@@ -535,7 +622,7 @@ def lane_of(typing: Any, chunk: Any, lane: Any, lanes: Any) -> Any:
     return line(chunk, numba.types.intp, lanes), code
 
 
-@_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
+@_written_as(lambda rows, n: rows[n // rows.shape[2], :, n % rows.shape[2]])
 def row_of(typing: Any, rows: Any, n: Any) -> Any:
     """Return user n's row, bare, from rows in lanes, (chunks, numbers, lanes): statistics have one lane alone."""
     line = numba.types.Array(rows.dtype, 1, "A")
@@ -562,7 +649,7 @@ def listed(values: npt.NDArray[Any]) -> Any:
     kind, numbers = numba.from_dtype(values.dtype), values.tolist()
     name = "listed." + hashlib.sha256(values.tobytes()).hexdigest()[:16]
 
-    @_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
+    @_written_as(values.__getitem__)
     def at(typing: Any, place: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             line = ir.Constant(ir.ArrayType(context.get_data_type(kind), len(numbers)), numbers)
@@ -598,7 +685,7 @@ def across(lanes: int | None) -> int:
     return lanes & 24
 
 
-@_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
+@_written_as(lambda number: int(np.float64(number).view(np.int64)))
 def _bits_of(typing: Any, number: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
@@ -606,7 +693,7 @@ def _bits_of(typing: Any, number: Any) -> Any:
     return numba.types.int64(numba.types.float64), code
 
 
-@_intrinsic  # type: ignore[untyped-decorator]  # of Numba, untyped
+@_written_as(lambda bits: np.int64(bits).view(np.float64))
 def _number_of(typing: Any, bits: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())

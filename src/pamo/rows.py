@@ -148,7 +148,7 @@ def grow_old(row: Floats, age: float, fixed: int) -> float:
             for place in range(fixed, last):
                 row[place] = math.ldexp(row[place], -passed)  # exact
         row[last] = age
-    return math.ldexp(2.0 ** (age - math.floor(age)), math.floor(age) - math.floor(row[last]))
+    return math.ldexp(math.exp2(age - math.floor(age)), math.floor(age) - math.floor(row[last]))
 
 
 @entry
@@ -169,7 +169,7 @@ def grow_together(row: Floats, other: Floats, fixed: int) -> None:
 def read_aged(out: Floats, row: Floats, now: float, fixed: int) -> None:
     """Write a row as it is worth now, an age in half-lives, or as of its newest round if that is later."""
     last = len(row) - 1
-    weight = 2.0 ** (math.floor(row[last]) - max(now, row[last]))
+    weight = math.exp2(math.floor(row[last]) - max(now, row[last]))
     for place in range(last):
         out[place] = row[place] if place < fixed else weight * row[place]
 

@@ -7,7 +7,7 @@ import sys
 import numba
 import pytest
 
-from pamo.service import server
+from pamo.service import warming
 
 # In a process of its own: what other tests have compiled would hide what is missing here.
 PROGRAM = """
@@ -15,7 +15,7 @@ import json, sys
 from numba.core.dispatcher import Dispatcher
 from pamo import Engine
 from pamo.contract.events import ArmChanged, TasteChanged
-from pamo.service.server import warm
+from pamo.service.warming import warm_all
 
 def compiled():
     found = {}
@@ -30,7 +30,7 @@ def compiled():
 with Engine(["price", "taste", "service"], seed=1) as engine:
     engine.add_arms(["A", "B", "C"])
     if sys.argv[1] == "warm":
-        warm(engine)
+        warm_all(engine)
     before = compiled()
     for n in range(30):
         user, scores = f"u{n % 3}", {"price": 0.1 * (n % 10), "taste": 0.5, "service": 0.2}
@@ -65,15 +65,15 @@ def test_nothing_is_compiled_for_a_user_who_waits() -> None:
 def test_who_waits_for_the_compiler_is_told_once_and_nobody_else(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server._Told, "told", False)
+    monkeypatch.setattr(warming._Told, "told", False)
     twice = numba.njit(lambda x: 2.0 * x)
-    with server.telling_of_compilation():
+    with warming.telling_of_compilation():
         assert capsys.readouterr().err == ""
         assert (twice(1.0), twice(2)) == (2.0, 4.0)
         told = capsys.readouterr().err
         assert (told.count("\n"), "compiles" in told) == (1, True)
-    monkeypatch.setattr(server._Told, "told", False)
-    with server.telling_of_compilation():
+    monkeypatch.setattr(warming._Told, "told", False)
+    with warming.telling_of_compilation():
         assert twice(3.0) == 6.0
     numba.njit(lambda x: 3.0 * x)(1.0)
     assert capsys.readouterr().err == ""

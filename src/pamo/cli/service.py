@@ -1,4 +1,4 @@
-"""The commands `serve`, `init` and `key`: the HTTP service, its settings file and its API keys."""
+"""The commands `serve`, `warm`, `init` and `key`: the HTTP service, its code, its settings file and its API keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pamo.cli.options import add_command
+from pamo.cli.options import add_command, whole
 from pamo.errors import InputError
 from pamo.service.keys import Key, Role, digest_of, new_key
 from pamo.service.options import YES_OR_NO, Option
@@ -30,6 +30,16 @@ Settings come from flags, else from variables (PAMO_PORT=8080 for --port 8080), 
 from --config FILE (or PAMO_CONFIG), else they have their defaults. `pamo init` writes a file that explains them all.
 A list has commas between its parts: the one before "lower is better" belongs to the objective.
 Listening on more than this machine (--host 0.0.0.0) takes at least one key: see `pamo key --help`.
+"""
+
+_WARM_HELP = """\
+examples:
+  pamo warm 3                          compile what a service with three objectives needs
+  pamo warm 2 3 4 5 6                  … with each of these numbers, as an image's build does
+  pamo warm 3 --policy prts            … that decides by another policy
+
+Compiled code is kept beside the package, in __pycache__, or in the folder that NUMBA_CACHE_DIR names. A service that
+finds its own there starts with it; one that does not serves meanwhile, more slowly, and has it compiled beside.
 """
 
 _INIT_HELP = """\
@@ -56,7 +66,7 @@ _ROLES = {
 
 
 def add_service(commands: Any) -> None:
-    """Add `pamo serve`, `pamo init` and `pamo key`."""
+    """Add `pamo serve`, `pamo warm`, `pamo init` and `pamo key`."""
     serving = add_command(
         commands,
         "serve",
@@ -75,6 +85,20 @@ def add_service(commands: Any) -> None:
         if row.section not in groups:
             groups[row.section] = serving.add_argument_group(titles.get(row.section, row.section))
         _add_flag(groups[row.section], row)
+
+    warming = add_command(
+        commands,
+        "warm",
+        _warm,
+        help="compile beforehand what a service needs",
+        about="Compile what a service needs, so that it has it when it starts.",
+        examples=_WARM_HELP,
+    )
+    warming.add_argument("objectives", type=whole, nargs="+", metavar="N", help="how many objectives it has")
+    warming.add_argument("--policy", default=Settings().policy, help="what it decides by (default: %(default)s)")
+    warming.add_argument(
+        "--half-life", default="none", metavar="TEXT", help='after how long rounds count half, such as "40 rounds"'
+    )
 
     beginning = add_command(
         commands,
@@ -123,6 +147,16 @@ def _serve(options: argparse.Namespace) -> int:
 
     code: int = serve(settings)
     return code
+
+
+def _warm(options: argparse.Namespace) -> int:
+    # Imported here: no other command of these needs an engine.
+    from pamo.service.warming import Need, warm
+
+    for objectives in options.objectives:
+        warm(Need(objectives, options.policy, options.half_life))
+        print(f"compiled for {objectives} objectives", flush=True)
+    return 0
 
 
 def _init(options: argparse.Namespace) -> int:

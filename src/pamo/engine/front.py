@@ -47,7 +47,7 @@ def _hopeful(means: Floats, errors: Floats, best: Ints, out: Ints, dims: Any) ->
         for j in best:
             lost = True
             for d in range(count_of(dims)):
-                error = math.sqrt(errors[i, d] ** 2 + errors[j, d] ** 2)
+                error = math.sqrt(errors[i, d] * errors[i, d] + errors[j, d] * errors[j, d])
                 if means[j, d] - means[i, d] <= SURELY * error:
                     lost = False
                     break

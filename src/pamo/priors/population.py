@@ -243,7 +243,8 @@ def fit_population(
             along_sum = spread
         if with_bias:
             bias_mean = biases / (PRIOR_LEVELS + active)
-            away = bias_squares + bias_mean * (active * bias_mean - 2.0 * biases) + PRIOR_LEVELS * bias_mean**2
+            away = bias_squares + bias_mean * (active * bias_mean - 2.0 * biases)
+            away += PRIOR_LEVELS * (bias_mean * bias_mean)
             known = active - numbers[BIAS_RIDGE] * bias_traces
             bias_spread = (max(away, 0.0) + PRIOR_USERS * first * typical) / (max(known, 0.0) + PRIOR_USERS)
         counted = (1.0 - phi) * rounds + phi * directed

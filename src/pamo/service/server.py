@@ -9,19 +9,14 @@ import signal
 import socket
 import ssl
 import sys
-import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import uvicorn
-from numba.core.event import Listener, install_listener
 
-from pamo.contract.events import ArmChanged, TasteChanged
-from pamo.engine import Engine, Lookout
-from pamo.engine.changing import FEWEST
+from pamo import interpreting
+from pamo.engine import Engine
 from pamo.errors import InputError, PamoError
 from pamo.service.app import PLAIN, Edition, create_app
 from pamo.service.connections import protocol_for
@@ -29,13 +24,20 @@ from pamo.service.dashboard.pages import VIEWS
 from pamo.service.handshakes import count_handshakes
 from pamo.service.operations import OPERATIONS
 from pamo.service.settings import FILE, Settings
+from pamo.service.warming import Warming, telling_of_compilation
 from pamo.store import Store, open_store
-from pamo.store.addresses import is_postgres
+from pamo.store.addresses import is_postgres, open_reader
 
 log = logging.getLogger("pamo.service")
 
 SWITCH_SECONDS = 0.0005
 """How long a thread may hold the interpreter while another waits: the default of 5 ms would show in every request."""
+
+MUCH = 20_000
+"""A store's events, times the square of its objectives, from which on a start waits for compiled code.
+
+To fold them and to fit what their users have in common would take Python longer than it takes to compile.
+"""
 
 
 def open_engine(settings: Settings) -> Engine:
@@ -102,20 +104,22 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
     _check_certificate(settings)
     listening = _listen(settings)
     engines: dict[str, Engine] = {}
+    everything, warming = {"": settings, **settings.projects}, Warming()
     try:
+        if not any(map(_holds_much, everything.values())):
+            interpreting.stand_in()
         with telling_of_compilation():
-            for name, own in {"": settings, **settings.projects}.items():
+            for name, own in everything.items():
                 engines[name] = _opened(name, own)
     except BaseException:
         listening.close()
+        warming.stop()
         _close(engines)
         raise
     engine = engines[""]
     try:
-        with telling_of_compilation():
-            for one in engines.values():
-                warm(one)
-            edition.prepare(engine)
+        warming.begin(engines.values())
+        edition.prepare(engine)
         app = create_app(engine, settings, edition, {name: one for name, one in engines.items() if name})
         config = uvicorn.Config(
             app,
@@ -141,12 +145,16 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
                 names = ", ".join(each.name for each in one.objectives)
                 print(f"pamo serves {address}{where} ({names}; store: {own.shown_store})", flush=True)
 
+        def started(address: str) -> None:
+            warming.follow()
+            (edition.started or announce)(address)
+
         def before_stop() -> None:
             for one in app.state.apis:
                 one.stream.close()
 
         logging.getLogger("uvicorn.access").addFilter(_without_ids)
-        server = _Server(config, edition.started or announce, before_stop)
+        server = _Server(config, started, before_stop)
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is there now stays: the collector need not look at it again and again
@@ -154,9 +162,19 @@ def serve(settings: Settings, edition: Edition = PLAIN) -> int:
             server.run(sockets=[listening])
     finally:
         stopped = any(one.store.stopped for one in engines.values())
+        warming.stop()
         _close(engines)
     log.info("stopped; everything that was acknowledged is kept")
     return 4 if stopped else 0 if server.started else 3
+
+
+def _holds_much(settings: Settings) -> bool:
+    """Tell whether a store is there that holds too much for Python alone."""
+    try:
+        with open_reader(settings.store, alone=False, sums=False) as journal:
+            return journal.end() * len(journal.setup.objectives) ** 2 > MUCH
+    except PamoError:
+        return False  # there is none, or to open it says what is wrong
 
 
 def _opened(project: str, settings: Settings) -> Engine:
@@ -213,72 +231,6 @@ class _Server(uvicorn.Server):
             host, port = sockets[0].getsockname()[:2]
             scheme = "https" if self.config.is_ssl else "http"
             self._announce(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
-
-
-class _Told(Listener):
-    """Says that something is compiled, and not read from the cache; once in a process."""
-
-    told = False
-
-    def on_start(self, event: Any) -> None:
-        if not _Told.told:
-            _Told.told = True
-            print(
-                "pamo compiles what it needs, as it does the first time on a machine: about a minute",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    def on_end(self, event: Any) -> None:
-        pass
-
-
-def telling_of_compilation() -> AbstractContextManager[None]:
-    """Have whoever waits told why, if there is anything to compile."""
-    found: AbstractContextManager[None] = install_listener("numba:compile", _Told())
-    return found
-
-
-def warm(engine: Engine) -> None:
-    """Have the kernels compiled or loaded before the first user waits for them."""
-    own = engine.store.setup
-    with Engine(engine.objectives, engine.policy, overall=own.overall, half_life=own.half_life, seed=0) as rehearsal:
-        rehearsal.add_arm("A")
-        rehearsal.add_arm("B")
-        weights = {one.name: 1.0 for one in engine.objectives}
-        scores = {one.name: one.low for one in engine.objectives}
-        overall = rehearsal.store.setup.overall.low
-        for preference in (None, weights, None):
-            try:
-                decision = rehearsal.decide("ann", preference=preference)
-                rehearsal.feedback(decision.id, scores, overall, weights if preference is None else None)
-                rehearsal.decide_many([{"user": "bob", "preference": preference, "k": 2}])
-                # Once a score is missing, or known beforehand, the next decision goes another way.
-                known = {arm: dict([*scores.items()][:1]) for arm in ("A", "B")}
-                given = rehearsal.decide("cid", arms=known, preference=preference)
-                rehearsal.feedback(given.id, {}, overall, weights if preference is None else None)
-                rehearsal.decide("cid", preference=preference)
-                # A taste that is tested, and what is learned again of a taste and of an arm that have changed.
-                for _ in range(FEWEST):
-                    decision = rehearsal.decide("dan", preference=preference)
-                    rehearsal.feedback(decision.id, scores, overall)
-                watch, at = rehearsal.core.decider.watch, time.time()
-                watch.suspect("dan")
-                watch.found()
-                rehearsal.store.append(TasteChanged(decision.id, "dan", at, ((decision.arm, scores, overall),)))
-                rehearsal.store.append(
-                    ArmChanged(decision.arm, at, {name: (1.0, s, s * s) for name, s in scores.items()})
-                )
-            except PamoError:
-                continue  # a policy that does not take a preference here, or needs one
-        rehearsal.preference("ann")
-        lookout = Lookout(rehearsal)
-        lookout.front()
-        if len(lookout.names) > 2:
-            lookout.front(lookout.names[:2])
-        rehearsal.store.find_users("a", 1)
-    if engine.store.running is not None:
-        engine.core.decider.arrange(engine.store.running)
 
 
 def _check_certificate(settings: Settings) -> None:

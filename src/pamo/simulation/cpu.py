@@ -16,7 +16,7 @@ import numpy as np
 
 from pamo._version import __version__
 from pamo.arrays import Floats, Ints
-from pamo.compiling import LANES, dimensions, outside
+from pamo.compiling import LANES, dimensions, looped
 from pamo.environments.base import MOST_CELLS, Environment
 from pamo.environments.protocols import PROTOCOLS
 from pamo.environments.utilities import UTILITIES
@@ -289,11 +289,11 @@ class _Ready:
         loop = trial_loop(environment.objectives, self._spread is not None, observer is not None, live is not None)
         kernels: tuple[Any, ...] = (
             choose,
-            outside(type(environment).instance),
+            looped(type(environment).instance),
             draw,
-            None if observer is None else outside(observer.kernel),
+            None if observer is None else looped(observer.kernel),
         )
-        kernels += (None if self._spread is None else outside(learn_anew),)
+        kernels += (None if self._spread is None else looped(learn_anew),)
         dims, numbers = dimensions(environment.objectives), environment.numbers()
 
         def work(worker: int, first: int, last: int) -> None:
