@@ -88,8 +88,8 @@ def warm(need: Need) -> None:
         rehearsal.preference("ann")
         lookout = Lookout(rehearsal)
         lookout.front()
-        if len(lookout.names) > 2:
-            lookout.front(lookout.names[:2])
+        for count in range(1, min(len(lookout.names), 3)):  # by one axis of a chart, and by two
+            lookout.front(lookout.names[:count])
         rehearsal.store.find_users("a", 1)
 
 
