@@ -3,8 +3,33 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+
+class _Times:
+    """How many of them there are now, in any thread, and whether Python collects when there are none."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count, self._usual = 0, True
+
+    def begin(self) -> None:
+        with self._lock:
+            if self._count == 0:
+                self._usual = gc.isenabled()
+                gc.disable()
+            self._count += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if self._count == 0 and self._usual:
+                gc.enable()
+
+
+_times = _Times()
 
 
 @contextmanager
@@ -15,10 +40,8 @@ def uncollected() -> Iterator[None]:
     ...     gc.isenabled()
     False
     """
-    collecting = gc.isenabled()
-    gc.disable()
+    _times.begin()
     try:
         yield
     finally:
-        if collecting:
-            gc.enable()
+        _times.end()
