@@ -110,21 +110,21 @@ class Core:
         if self.decider.watch.due and await self.notice(face):
             self.decider.under_way.forget(event.id)
             event = await face.choose(request)
-        if features is None or (known := await self._new_of(face, event, request)) is None:
+        if features is None or (known := await self._new_of(face, event, request, {})) is None:
             return self.decided(event, await face.record(event))
         return self.decided(event, (await face.record_many([event, known]))[0])
 
     async def _new_of(
-        self, face: Face, made: DecisionMade, request: Request, said: dict[str, dict[str, Any]] | None = None
+        self, face: Face, made: DecisionMade, request: Request, said: dict[str, dict[str, Any]]
     ) -> UserKnown | None:
         """Return what a request says of its user that was not known, as it is to be recorded; None: nothing.
 
         said: what requests before it, that are recorded together with it, say of their users; this one's is added.
         """
-        known, given = dict((await face.read(lambda: self.store.known_of([request.user])))[0]), request.features or {}
-        if said is not None:
-            known.update(said.get(request.user, {}))
-            said.setdefault(request.user, {}).update(given)
+        (stored,), given = await face.read(lambda: self.store.known_of([request.user])), request.features or {}
+        before = said.setdefault(request.user, {})
+        known = {**stored, **before}
+        before.update(given)
         new = {name: value for name, value in given.items() if known.get(name) != value}
         return UserKnown(made.id, request.user, made.at, new) if new else None
 
