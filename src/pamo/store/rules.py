@@ -235,9 +235,10 @@ class Checker:
 
     def _check_feedback(self, event: FeedbackGiven) -> FeedbackGiven:
         check_text(event.decision, "a decision's id", "id")
-        _check_time(event.at)
-        bounds = self._bounds
-        exact = type(event.at) is float and type(event.rewards) is dict
+        at, bounds = event.at, self._bounds
+        if not (exact := type(at) is float and at - at == 0.0):
+            _check_time(at)
+        exact = exact and type(event.rewards) is dict
         try:
             for name, value in event.rewards.items():
                 low, high = bounds[name]
@@ -475,5 +476,5 @@ def _floats(values: Mapping[str, float] | None) -> Any:
 
 
 def _check_time(value: Any) -> None:
-    if not (type(value) is float and value - value == 0.0) and not is_number(value):
+    if not is_number(value):
         raise InputError(f"expected a time in seconds since 1970, got {value!r}")
