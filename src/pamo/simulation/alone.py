@@ -47,7 +47,7 @@ TABLES: dict[str, int] = {
     "by_user": 2,
     "shared": 1,
 }
-"""The tables on a board and their axes; each user is a chunk of one lane. plan, spread: a `TrialPlan` and a `Spread`, as
+"""The tables on a board and their axes; each user is a chunk of one lane. plan, spread: a `TrialPlan`, a `Spread` as
 numbers. read … priors: those of `Users`. rewards, statements: what is still to be learned. user: what a kernel reads of
 who is served; asked: the preference in place of the user's own, NaN where there is none. by_arm … shared: what a policy
 keeps by itself."""

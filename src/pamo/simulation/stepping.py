@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pamo.compiling import dimensions
 from pamo.environments.base import Environment
 from pamo.errors import InputError
+from pamo.policies import parse, recommended
 from pamo.policies.base import Feedback, Kept, Policy, Shape, check_kernel, scratch_for
 from pamo.priors import Room, start_arms
 from pamo.reading import clear_arms, common_numbers, padded, scatter_at, tile_height, user_numbers
@@ -108,13 +109,42 @@ class Player:
         truth = np.zeros((users, objectives)) if known is None else np.asarray(known, dtype=np.float64)
         forget_users(self._users, truth[None], self._plan, self._spread, self._dims)
 
+    @classmethod
+    def of(
+        cls,
+        policy: Policy | str = "recommended",
+        *,
+        users: int,
+        arms: int,
+        objectives: int,
+        rounds: int | None = None,
+        known: npt.ArrayLike | None = None,
+        seed: int = 1,
+    ) -> Self:
+        """Return a player for users and arms of your own, numbered from 0, who come in any order: it learns at once.
+
+        Rewards are from 0 to 1, the more the better, and all arms are on offer unless others are named. rounds: how
+        many pulls there will be, for a policy that needs to know.
+
+        >>> player = Player.of(users=500, arms=10, objectives=5)
+        >>> arm = player.choose(user=7)
+        >>> player.learn(7, arm, reward=[0.2, 0.9, 0.5, 0.4, 0.7], overall=0.6)
+        """
+        if isinstance(policy, str):
+            policy = recommended() if policy == "recommended" else parse(policy)
+        sizes = Environment(users=users, arms=arms, block_size=1, objectives=objectives, protocol="all")
+        return cls(policy, sizes, rounds=rounds, known=known, seed=seed, at_once=True)
+
     def _shapes_for(self, shape: Shape, numbers: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the tables on the board."""
         users, arms, objectives, _ = shape
         keeps = self.policy.keeps(shape)
         height = scatter_at(objectives) if self._spread is None else tile_height(objectives)
         owners, width = users if self.policy.per_user else 1, padded(arms)
-        return shapes_of_users(users, 1, 1, self._plan, self._spread, objectives)._asdict() | {
+        of_users: dict[str, tuple[int, ...]] = shapes_of_users(
+            users, 1, 1, self._plan, self._spread, objectives
+        )._asdict()
+        return of_users | {
             "plan": (len(self._plan),),
             "spread": (6,),
             "arms": (owners, height, width),
