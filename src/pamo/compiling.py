@@ -396,10 +396,10 @@ def _written(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any
     return register
 
 
-def around(function: Callable[..., Any], *kernels: Any, strict: bool = False) -> Any:
+def around(function: Callable[..., Any], *kernels: Any, strict: bool = False, of: Any = None) -> Any:
     """Compile `function`, a closure over the kernels, so that the next process finds it in the cache.
 
-    strict: as what Python calls, without the liberties of the simulator's loop.
+    strict: as what Python calls, without the liberties of the simulator's loop. of: plain values that it closes over.
 
     Numba looks a closure up by its pickled variables, which differ from process to process. We look it up by where the
     kernels come from and by these files' stamps. One that is a closure itself is compiled anew: what it closes over
@@ -413,7 +413,7 @@ def around(function: Callable[..., Any], *kernels: Any, strict: bool = False) ->
         place = (code.co_filename, kernel.py_func.__module__, kernel.py_func.__qualname__, code.co_firstlineno, stamp)
         places.append(place if known else None)
     cacheable = None not in places
-    digest = hashlib.sha256(repr(places).encode() + function.__code__.co_code).hexdigest()
+    digest = hashlib.sha256(repr((places, of)).encode() + function.__code__.co_code).hexdigest()
     # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
     # caches of two processes may bear the same: one would then be called for the other.
     function.__qualname__ += f"_{digest[:16] if cacheable else uuid.uuid4().hex}"

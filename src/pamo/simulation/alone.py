@@ -1,8 +1,9 @@
 """The loop's round for one user who comes by: a choice, and what came of it, each in one compiled call.
 
-A call from Python costs some fifty nanoseconds for each array, and more for a tuple of them. So all tables lie in one,
-the *board*, and `marks` are whole numbers: of each table where it begins and its shape, then the player's own, and then
-of each user how often the user was served and the arm whose pull is still to be learned.
+A call from Python costs some fifty nanoseconds for each array, and more for a tuple of them. So all that there is lies
+in one, the *board*: how many marks there are, the marks, and tables. Marks are whole numbers: of each table where it
+begins and its shape, then the player's own, and then of each user how often the user was served and the arm whose pull
+is still to be learned.
 """
 
 from __future__ import annotations
@@ -70,15 +71,18 @@ DONE, WAITING, NO_USER, NO_ARM = 0, -1, -2, -3
 arm."""
 
 
-def laid_out(shapes: Mapping[str, tuple[int, ...]], users: int) -> tuple[Floats, Ints]:
-    """Return a board of tables of these shapes, zeros, and its marks."""
-    marks, size = np.zeros(SERVED + 2 * users, dtype=np.int64), 0
+def laid_out(shapes: Mapping[str, tuple[int, ...]], users: int) -> Floats:
+    """Return a board of tables of these shapes, zeros."""
+    marks = np.zeros(SERVED + 2 * users, dtype=np.int64)
+    size = padded(1 + len(marks))
     for number, name in enumerate(TABLES):
         shape = shapes[name]
         marks[4 * number : 4 * number + 1 + len(shape)] = size, *shape
         size += padded(math.prod(shape))  # each begins where a cache's line may
     marks[LAST], marks[SERVED + users :] = -1, -1
-    return np.zeros(size), marks
+    board = np.zeros(size)
+    board[0], board[1 : 1 + len(marks)] = len(marks), marks.view(np.float64)
+    return board
 
 
 @inlined
@@ -89,11 +93,12 @@ def _plan_in(board: Floats, marks: Ints) -> TrialPlan:
 
 
 @cache
-def choosing_alone(kernel: Any, remember: Any) -> Any:
+def choosing_alone(kernel: Any, remember: Any, dims: Any) -> Any:
     """Return what chooses for one user by a policy's kernel."""
     score, keeps = apart(kernel.py_func), remember is not None
 
-    def choose_alone(board: Floats, marks: Ints, offer: Ints, user: int, dims: Any) -> int:
+    def choose_alone(board: Floats, offer: Ints, user: int) -> int:
+        marks = bare(board[1 : 1 + int(board[0])].view(np.int64))
         plan, count, objectives = line_of(board, marks, PLAN), len(offer), count_of(dims)
         users, arms = int(plan[1]), int(plan[2])
         if user < 0 or user >= users:
@@ -132,7 +137,7 @@ def choosing_alone(kernel: Any, remember: Any) -> Any:
             score(scores, count, t, tile, own, common, Run(numbers, stream, scratch), dims)
         return int(offer[pick(scores, count, stream)])
 
-    return around(choose_alone, *(one for one in (kernel, remember) if one is not None), strict=True)
+    return around(choose_alone, *(one for one in (kernel, remember) if one is not None), strict=True, of=dims)
 
 
 @inlined
@@ -188,23 +193,15 @@ def _learn(
 
 
 @cache
-def learning_alone(remember: Any) -> Any:
+def learning_alone(remember: Any, reads_spread: Any, dims: Any) -> Any:
     """Return what takes in a user's pull, to be learned at once or later; or, for `ALL`, learns those of a round.
 
-    spread: None for a policy that does not read the spread.
+    reads_spread: None for a policy that does not.
     """
     take = None if remember is None else apart(remember.py_func)
 
-    def learn_alone(
-        board: Floats,
-        marks: Ints,
-        reward: Floats,
-        overall: float,
-        user: int,
-        arm: int,
-        spread: Any,
-        dims: Any,
-    ) -> int:
+    def learn_alone(board: Floats, reward: Floats, overall: float, user: int, arm: int) -> int:
+        marks = bare(board[1 : 1 + int(board[0])].view(np.int64))
         plan, objectives = _plan_in(board, marks), count_of(dims)
         pulled, first, last = SERVED + plan.users, 0, plan.users
         if user != ALL:
@@ -221,12 +218,12 @@ def learning_alone(remember: Any) -> Any:
             marks[pulled + user] = arm
             if marks[AT_ONCE] == 0:
                 return DONE
-        if spread is None:
+        if reads_spread is None:
             _learn(board, marks, plan, first, last, take, None, dims)
-        if spread is not None:
+        if reads_spread is not None:
             s = line_of(board, marks, SPREAD)
             told = Spread(s[0] > 0.0, s[1] > 0.0, s[2], s[3] > 0.0, s[4] > 0.0, s[5] > 0.0)
             _learn(board, marks, plan, first, last, take, told, dims)
         return DONE
 
-    return around(learn_alone, *(() if remember is None else (remember,)), strict=True)
+    return around(learn_alone, *(() if remember is None else (remember,)), strict=True, of=(reads_spread, dims))

@@ -83,31 +83,29 @@ class Player:
             raise InputError(f"{policy.id} reads the users' true mean preferences: pass known=…, (users, D)")
         if environment.missing or environment.untold or environment.features:
             raise InputError("a policy that is asked step by step knows no features, and learns from whole rewards")
-        self._dims, self._objectives, self._arm_count = dimensions(objectives), objectives, arms
+        self._objectives, self._arm_count = objectives, arms
         self._plan = plan_for(policy, environment, rounds or 0)
         self._spread = spread_for(policy, objectives)
-        self._reads_spread = None if self._spread is None else True  # its type tells the compiler
         shape = Shape(users, arms, objectives, rounds)
         numbers = np.array(policy.hyperparameters(shape), dtype=np.float64)
         self._shapes = self._shapes_for(shape, len(numbers))
-        self._board, self._marks = laid_out(self._shapes, users)
-        self._marks[AT_ONCE], self._marks[ROUND] = at_once, 1
-        self._marks[DRAWS:SERVED] = stream_for(seed, trial, POLICY).view(np.int64)
+        self._board = laid_out(self._shapes, users)
         self._at_once, self._every = at_once, np.arange(arms)
         square, rooms = (objectives, objectives), Room._make  # as the loop has it
         working: Any = rooms((square, (4, objectives), square, (user_numbers(objectives),), (4, objectives), (2, 3)))
         self._working, self._fitting = filled(working, zeros), np.zeros((1, 2))
         self.round, self._due, self._due_new, self._soonest = 1, 1, 1, math.inf if self._spread is None else 1
         self._see()
-        tables = self._tables
+        tables, marks, dims = self._tables, self._marks, dimensions(objectives)
+        marks[AT_ONCE], marks[ROUND], marks[DRAWS:SERVED] = at_once, 1, stream_for(seed, trial, POLICY).view(np.int64)
         tables["plan"][:], tables["numbers"][:], tables["asked"][:] = self._plan, numbers, np.nan
         tables["spread"][:] = 0.0 if self._spread is None else self._spread
         for tile in tables["arms"]:
             clear_arms(tile)
         if self._spread is not None and self._spread.arms:
-            start_arms(tables["arms"], tables["common"][0], self._dims)
+            start_arms(tables["arms"], tables["common"][0], dims)
         truth = np.zeros((users, objectives)) if known is None else np.asarray(known, dtype=np.float64)
-        forget_users(self._users, truth[None], self._plan, self._spread, self._dims)
+        forget_users(self._users, truth[None], self._plan, self._spread, dims)
 
     @classmethod
     def of(
@@ -167,6 +165,7 @@ class Player:
 
     def _see(self) -> None:
         """Look at the board's tables one by one, and find what plays on them."""
+        self._marks = self._board[1 : 1 + int(self._board[0])].view(np.int64)
         begins = self._marks[:AT_ONCE:4].tolist()
         self._tables: dict[str, Any] = {
             name: self._board[begin : begin + math.prod(self._shapes[name])].reshape(self._shapes[name])
@@ -174,12 +173,14 @@ class Player:
         }
         self._users = Users(*(self._tables[name] for name in Users._fields))
         self.kept = Kept(*(self._tables[name] for name in Kept._fields))
-        kind = type(self.policy)
-        self._choose, self._learn = choosing_alone(kind.kernel, kind.remember), learning_alone(kind.remember)
+        kind, dims = type(self.policy), dimensions(self._objectives)
+        reads_spread = None if self._spread is None else True
+        self._choose = choosing_alone(kind.kernel, kind.remember, dims)
+        self._learn = learning_alone(kind.remember, reads_spread, dims)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of: it has to look at a board of its own."""
-        seen = ("_tables", "_users", "kept", "_choose", "_learn")
+        seen = ("_marks", "_tables", "_users", "kept", "_choose", "_learn")
         return {name: value for name, value in vars(self).items() if name not in seen}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -196,10 +197,10 @@ class Player:
         if preference is not None:
             self._tables["asked"][:] = preference
         try:
-            arm: int = self._choose(self._board, self._marks, arms, user, self._dims)
+            arm: int = self._choose(self._board, arms, user)
             if arm == WAITING:
                 self._end_round()
-                arm = self._choose(self._board, self._marks, arms, user, self._dims)
+                arm = self._choose(self._board, arms, user)
         finally:
             if preference is not None:
                 self._tables["asked"].fill(np.nan)
@@ -216,9 +217,7 @@ class Player:
             raise InputError(f"expected a reward of {self._objectives} objectives, got {given.size}")
         if self._plan.wants_stated:
             self._hear(user, stated)
-        told: int = self._learn(
-            self._board, self._marks, given, float(overall), user, arm, self._reads_spread, self._dims
-        )
+        told: int = self._learn(self._board, given, float(overall), user, arm)
         if told == WAITING:
             self._end_round()
             self.learn(user, arm, given, overall, stated)
@@ -241,7 +240,7 @@ class Player:
 
     def _end_round(self) -> None:
         """Learn what the round gave."""
-        self._learn(self._board, self._marks, self._tables["values"], 0.0, ALL, 0, self._reads_spread, self._dims)
+        self._learn(self._board, self._tables["values"], 0.0, ALL, 0)
         if self.round >= self._soonest:
             self._fit()
         self.round += 1
