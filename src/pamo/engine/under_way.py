@@ -63,8 +63,8 @@ class UnderWay:
         self._lock = lock or threading.RLock()
         self._view: Any = np.zeros(0).data  # to fill a view is five times as fast as to fill an array
         self._weight, self._patience = 1.0, LEAST_PATIENCE
-        self.ended: deque[tuple[str, float]] = deque()
-        """Feedbacks of which no note was taken yet: decisions and times."""
+        self.ended: deque[tuple[str, float | None]] = deque()
+        """Feedbacks of which no note was taken yet: decisions and times, None for a decision that was not recorded."""
 
     def __len__(self) -> int:
         self._catch_up()
@@ -115,8 +115,15 @@ class UnderWay:
         """Take note of the feedbacks that have come."""
         while self.ended:
             decision, at = self.ended.popleft()
-            begun = self._let_go(decision)
-            if begun is None:
+            found = self._open.pop(decision, None)
+            if found is None:
+                continue
+            arm, begun = found
+            self._open_of[arm] -= 1
+            row = self._rows.get(arm)
+            if row is not None:
+                self._view[row] -= self._weight
+            if at is None:
                 continue
             self._answered += 1.0
             if at - begun < _QUICK:
@@ -133,9 +140,8 @@ class UnderWay:
 
     def forget(self, decision: str) -> None:
         """Take no note of a decision that was not recorded."""
-        with self._lock:
-            self.settle()
-            self._let_go(decision)
+        self.ended.append((decision, None))
+        self._catch_up()
 
     def replay(self, events: Iterable[Event]) -> None:
         """Take in decisions and feedback that the journal holds."""
@@ -149,18 +155,6 @@ class UnderWay:
             self.settle()
             self._learn()
 
-    def _let_go(self, decision: str) -> float | None:
-        """Wait for a decision no longer; return when it was made, None where it is not waited for."""
-        found = self._open.pop(decision, None)
-        if found is None:
-            return None
-        arm, begun = found
-        self._open_of[arm] -= 1
-        row = self._rows.get(arm)
-        if row is not None:
-            self._view[row] -= self._weight
-        return begun
-
     def _give_up(self, now: float) -> None:
         """Let go of decisions that are too old, or too many."""
         waiting = self._open
@@ -170,11 +164,13 @@ class UnderWay:
             if begun + self._patience >= now and len(waiting) <= MOST:
                 self._next = begun + self._patience
                 return
-            self._let_go(decision)
+            del waiting[decision]
+            self._open_of[arm] -= 1
             self._given_up[arm] = self._given_up.get(arm, 0.0) + 1.0
             self._unanswered += 1.0
             row = self._rows.get(arm)
             if row is not None:
+                self._view[row] -= self._weight
                 self._view[row] += GIVEN_UP
         self._next = math.inf
 
