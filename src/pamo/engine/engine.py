@@ -100,7 +100,7 @@ def _at_once(
     return like(flow, method, without="face")
 
 
-# A decision and its feedback take some forty microseconds together: these two go the short way where all is as usual.
+# A decision and its feedback take some twenty microseconds together: these two go the short way where all is as usual.
 
 
 def _decide(
