@@ -20,7 +20,7 @@ from tests.engine.worlds import World
 
 HOTELS: list[Any] = ["price: 0..500, lower is better", {"name": "taste", "low": 1, "high": 5}, Objective("quiet")]
 GOOD = {"price": 100.0, "taste": 4.0, "quiet": 0.5}
-MOST_CALLS = 59
+MOST_CALLS = 47
 """Functions of Python that a decision and its feedback may call, in all."""
 
 

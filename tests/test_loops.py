@@ -51,6 +51,28 @@ def test_a_policy_stepped_through_gymnasium_has_the_simulators_regret(policy: st
         assert stepped(policy, environment) == pytest.approx(float(outcome.final_regret[0]), rel=1e-12)
 
 
+@pytest.mark.parametrize("policy", [*KINDS, "prucb-hp-v:bias=True"])
+def test_users_in_any_order_are_learned_of_at_once(policy: str) -> None:
+    """As by rounds of one pull each; and a copy goes on alone."""
+    draw, known = np.random.default_rng(2), np.full((9, 2), 0.5)
+    sizes: Any = {"users": 9, "arms": 7, "objectives": 2}
+    within = environments.Gaussian(users=9, block_size=7, arms=7, objectives=2, protocol="all")
+    live = Player.of(policy, **sizes, rounds=120, known=known, seed=3)
+    slow = Player(policies.parse(policy), within, rounds=120, known=known, seed=3)
+    for pull in range(120):
+        user, offer = int(draw.integers(9)), None if pull % 3 else np.sort(draw.permutation(7)[:4])
+        arm = live.choose(user, offer)
+        assert arm == slow.choose(user, range(7) if offer is None else offer)
+        told: Any = (user, arm, draw.random(2), draw.random(), draw.random(2))
+        live.learn(*told)
+        slow.learn(*told)
+        slow._end_round()
+        live = copy.deepcopy(live) if pull == 50 else pickle.loads(pickle.dumps(live)) if pull == 80 else live
+    for name in ("arms", "sums", "common", "read", "rows", "stated", "priors", "by_arm", "by_user", "shared"):
+        assert live._tables[name].tobytes() == slow._tables[name].tobytes(), name
+    assert live.round == slow.round == 121
+
+
 @pytest.mark.parametrize("name", ["gaussian", "bounded"])
 @pytest.mark.filterwarnings("ignore:.*WARN.*")  # that a space has no bounds, and that it says nothing of rendering
 def test_gymnasiums_checker_passes(name: str) -> None:
@@ -124,3 +146,14 @@ def test_what_a_loop_does_not_tell_gets_a_sentence() -> None:
         Player(policies.create("prucb-up"), LATE).learn(0, 0, [0.1, 0.2], 0.3)
     with pytest.raises(InputError, match="expected a reward of 2 objectives, got 1"):
         Player(policies.create("ucb"), LATE).learn(0, 0, [0.1], 0.3)
+    player = Player.of("prucb-up", users=3, arms=4, objectives=2)
+    for user in (-1, 3):
+        with pytest.raises(InputError, match=f"a user from 0 to 2, got {user}"):
+            player.choose(user)
+        with pytest.raises(InputError, match=f"a user from 0 to 2, got {user}"):
+            player.learn(user, 0, [0.1, 0.2], 0.3, [0.5, 0.5])
+    for offer in ([], [0, 4], [-1]):
+        with pytest.raises(InputError, match="arms from 0 to 3, at least one"):
+            player.choose(0, offer)
+    with pytest.raises(InputError, match=r"arms from 0 to 3, at least one, got \[4\]"):
+        player.learn(0, 4, [0.1, 0.2], 0.3, [0.5, 0.5])

@@ -60,7 +60,8 @@ def found(ours: float) -> dict[str, Any]:
             "SMPyBandits": {"what": "UCB", "microseconds": 70},
         },
         "online": {
-            "pamo": dict.fromkeys(cells, 10.0),
+            "pamo": dict.fromkeys(cells, 50.0),
+            "pamo's Player, recommended": dict.fromkeys(cells, 10.0),
             "MABWiser": cells,
             "Vowpal Wabbit": {"10, 5": 500, "10, 10": 400},
         },
@@ -72,8 +73,8 @@ def found(ours: float) -> dict[str, Any]:
 def test_what_is_asked_may_fail_and_a_peer_that_is_not_there_is_named(tmp_path: Path) -> None:
     verdicts = {what: holds for what, _, _, holds in race.asked(found(5.0))}
     assert verdicts["times SMPyBandits's simulation, pamo's slowest line"]
-    assert not verdicts["times MABWiser online, 10 arms, the least of D=5 and 10"]
-    assert verdicts["times Vowpal Wabbit online, 10 arms, the least of D=5 and 10"]
+    assert not verdicts["times MABWiser online, 10 arms, D=5 (the engine: 2 times)"]
+    assert verdicts["times Vowpal Wabbit online, 10 arms, D=10 (the engine: 8 times)"]
     assert all(holds for what, holds in verdicts.items() if "regret" in what)
     assert not any(holds for what, _, _, holds in race.asked(found(60.0)) if "regret" in what)
     assert "not there: coba: no wheel for this machine" in race.text_of(found(5.0))

@@ -216,7 +216,7 @@ def test_who_does_not_use_the_rounds_preference_is_told_from_who_does(
     claim: str, stands_in: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Deaf(Player):
-        def choose(self, user: int, offer: Any, preference: Any = None) -> int:
+        def choose(self, user: int, offer: Any = None, preference: Any = None) -> int:
             return super().choose(user, offer)
 
     monkeypatch.setattr(known, "Player", Deaf)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pamo.engine import AsyncEngine, Engine
     from pamo.policies import recommended
     from pamo.simulation import Result, simulate
+    from pamo.simulation.stepping import Player
 
 __all__ = [
     "AsyncClient",
@@ -32,6 +33,7 @@ __all__ = [
     "Engine",
     "InputError",
     "PamoError",
+    "Player",
     "Result",
     "__version__",
     "environments",
@@ -45,6 +47,7 @@ _HOMES = {
     "AsyncEngine": "engine",
     "Client": "client",
     "Engine": "engine",
+    "Player": "simulation.stepping",
     "Result": "simulation",
     "recommended": "policies",
     "simulate": "simulation",

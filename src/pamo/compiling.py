@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import math
 import operator
 import os
 import re
@@ -212,7 +213,7 @@ def _only_looks(state: Any) -> bool:
     def calls(function: Any, result: bool) -> bool:
         """Tell whether a call of a function, with arrays, makes none; result: whether it returns one."""
         key = getattr(function, "typing_key", None)
-        if isinstance(function, types.NamedTupleClass) or key in (bare, lane_of, row_of):
+        if isinstance(function, types.NamedTupleClass) or key in (bare, lane_of, row_of, line_of, grid_of, cube_of):
             return True
         compiled = isinstance(function, types.Dispatcher | types.FunctionType) or key in (len, (types.Array, "fill"))
         return not result and (compiled or key in FORMS)
@@ -321,6 +322,10 @@ class _Looped(_Loop):
 
 
 class _LoopedApart(_Looped):
+    apart = True
+
+
+class _RootedApart(_Rooted):
     apart = True
 
 
@@ -443,8 +448,10 @@ def _written(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any
     return register
 
 
-def around(function: Callable[..., Any], *kernels: Any) -> Any:
+def around(function: Callable[..., Any], *kernels: Any, strict: bool = False, of: Any = None) -> Any:
     """Compile `function`, a closure over the kernels, so that the next process finds it in the cache.
+
+    strict: as what Python calls, without the liberties of the simulator's loop. of: plain values that it closes over.
 
     Numba looks a closure up by its pickled variables, which differ from process to process. We look it up by where the
     kernels come from and by these files' stamps. One that is a closure itself is compiled anew: what it closes over
@@ -458,11 +465,11 @@ def around(function: Callable[..., Any], *kernels: Any) -> Any:
         place = (code.co_filename, kernel.py_func.__module__, kernel.py_func.__qualname__, code.co_firstlineno, stamp)
         places.append(place if known else None)
     cacheable = None not in places
-    digest = hashlib.sha256(repr(places).encode() + function.__code__.co_code).hexdigest()
+    digest = hashlib.sha256(repr((places, of)).encode() + function.__code__.co_code).hexdigest()
     # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
     # caches of two processes may bear the same: one would then be called for the other.
     function.__qualname__ += f"_{digest[:16] if cacheable else uuid.uuid4().hex}"
-    compiled = numba.njit(pipeline_class=_LoopedApart, **OPTIONS)(function)
+    compiled = numba.njit(pipeline_class=_RootedApart if strict else _LoopedApart, **OPTIONS)(function)
     if cacheable:
         compiled = _cached(compiled)
         compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
@@ -703,6 +710,43 @@ def row_of(typing: Any, rows: Any, n: Any) -> Any:
         return _bare_line(context, builder, line, table, start, length, strides[1])
 
     return line(rows, numba.types.intp), code
+
+
+def _table(axes: int) -> Any:
+    """Return what gives a kernel a table of so many axes that lies in a board: see `pamo.simulation.alone`."""
+
+    def in_python(board: Any, marks: Any, number: int) -> Any:
+        start, *shape = marks[4 * number : 4 * number + 1 + axes].tolist()
+        return board[start : start + math.prod(shape)].reshape(shape)
+
+    @_written_as(in_python)
+    def table_of(typing: Any, board: Any, marks: Any, number: Any) -> Any:
+        table = numba.types.Array(board.dtype, axes, "C")
+
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            line, list_of = (
+                context.make_array(kind)(context, builder, value=value)
+                for kind, value in zip(signature.args[:2], arguments[:2], strict=True)
+            )
+            first = builder.mul(arguments[2], ir.Constant(ir.IntType(64), 4))
+            start, *shape = (
+                builder.load(builder.gep(list_of.data, [builder.add(first, ir.Constant(ir.IntType(64), place))]))
+                for place in range(1 + axes)
+            )
+            strides = [line.itemsize]
+            for size in shape[:0:-1]:
+                strides.insert(0, builder.mul(strides[0], size))
+            out = context.make_array(table)(context, builder)
+            data = builder.gep(line.data, [start])
+            populate_array(out, data=data, shape=shape, strides=strides, itemsize=line.itemsize, meminfo=None)
+            return out._getvalue()
+
+        return table(board, marks, numba.types.intp), code
+
+    return table_of
+
+
+line_of, grid_of, cube_of = (_table(axes) for axes in (1, 2, 3))
 
 
 def listed(values: npt.NDArray[Any]) -> Any:

@@ -104,14 +104,14 @@ def test_a_large_prior_is_fitted_beside_the_caller_to_a_sample(monkeypatch: pyte
         prior = engine._decider.prior
         prior.wait()
         assert 0 < engine.population.numbers[COUNT] < 400
-        sample = set(prior._users)
+        sample = set(prior.users)
         assert 10 < len(sample) <= 40
         with Engine(store=engine.store) as another:
-            assert another._decider.prior._users == sample  # by a hash: every start has the same
+            assert another._decider.prior.users == sample  # by a hash: every start has the same
             np.testing.assert_allclose(another.population.mean, world.weights.mean(axis=0), atol=0.2)
         (erased, *_) = sample
         engine.erase_user(erased)
-        assert erased not in prior._users
+        assert erased not in prior.users
 
 
 @pytest.mark.parametrize("store", ["memory:", "threads.db"])

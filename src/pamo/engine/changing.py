@@ -116,7 +116,8 @@ class Watch:
         lives = store.setup.half_life or HalfLives()
         self._watches_users, self._watches_arms = lives.users is None, lives.arms is None
         self._suspects: dict[str, None] = {}
-        self._turns = 0
+        self.turns = 0
+        """Decisions since arms were looked at last."""
         self._states: Floats | None = None  # two earlier ones of all arms, the older first
         self._changed: list[ArmChanged] = []
         self.due = False
@@ -143,11 +144,10 @@ class Watch:
             self.due = True
 
     def look(self, table: Arms) -> None:
-        """Look at the arms now and then: at their scores since one of two earlier states, whichever tells more."""
-        self._turns += 1
-        if self._turns < SCAN or 8 * self._turns < len(table.ids):
+        """Look at the arms after SCAN turns: at their scores since one of two earlier states, whichever tells more."""
+        if 8 * self.turns < len(table.ids):
             return
-        self._turns = 0
+        self.turns = 0
         if not self._watches_arms:
             return
         with self._store.lock:

@@ -240,9 +240,10 @@ class Core:
         """Return what became of a feedback."""
         recorded, made, learned = receipt.outcome is RECORDED, receipt.decision, receipt.learned
         if recorded and made is not None:
-            self.decider.under_way.end(event.decision, event.at)
-            if made.user is not None:
-                self.decider.prior.note(made.user)
+            decider, user = self.decider, made.user
+            decider.under_way.end(event.decision, event.at)
+            if user is not None and user not in decider.prior.users:
+                decider.prior.note(user)
         if receipt.code is not None:
             raise refusal(receipt)
         missing: tuple[str, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
@@ -21,12 +20,12 @@ from pamo.contract.features import FeatureValue, checked_features
 from pamo.contract.forgetting import ROUNDS, HalfLives
 from pamo.contract.limits import MOST_ARMS, check_preference, check_text, check_user, is_number
 from pamo.contract.requests import OfferLike, Request, given_scores
-from pamo.engine.changing import Watch
+from pamo.engine.changing import SCAN, Watch
 from pamo.engine.experiment import served
 from pamo.engine.explaining import details
 from pamo.engine.features import table_of
 from pamo.engine.kernels import PROPENSITY, SEEN, out_width
-from pamo.engine.plans import Chooser, ReadyPolicy, Room, blank, room_for_one
+from pamo.engine.plans import Chooser, ReadyPolicy, Room, blank, packed, room_for_one
 from pamo.engine.prior import Prior
 from pamo.engine.under_way import TAIL, UnderWay
 from pamo.errors import InputError, unknown_name
@@ -49,7 +48,7 @@ FITTED_EVERY = 256
 """Decisions after which what is common is fitted anew where sums fade; with many users, four for each."""
 
 Offer = tuple[tuple[str, ...] | None, Ints, Ints]
-"""The ids as the journal keeps them, the arms' rows, and where they begin and end: (0, their number)."""
+"""The ids as the journal keeps them, the arms' rows, and these packed."""
 
 
 _ids: list[str] = []
@@ -113,7 +112,7 @@ class Decider:
         within = check_limits(explore_at_most, explore_within)
         self._store = store
         self._clock = clock
-        self._lock = threading.RLock()
+        self._lock = store.lock  # decisions read the sums, and hold them back meanwhile: one lock is enough
         self.names = tuple(one.name for one in store.setup.objectives)
         self._objectives = {one.name: one for one in store.setup.objectives}
         count = len(self.names)
@@ -128,7 +127,6 @@ class Decider:
         self.watch = Watch(store, self.prior, clock)
         self._chance = np.random.default_rng([seed, 1])  # control's own: with and without it, others choose alike
         self._chooser = Chooser(count, stream_for(seed, 0, POLICY))
-        self._unknown = np.full((1, count), np.nan)
         self._partial = partial_at(count)
         self._no_stated = np.zeros((1, stated_width(count)))
         self._no_pairs = Pairs.none(users=1, objectives=count)
@@ -145,7 +143,7 @@ class Decider:
         self.forgotten = 0
         """How often what users and arms have in common was to be fitted anew because sums fade."""
         self._renamed = store.setup.objectives != store.began.objectives
-        self.under_way = UnderWay()
+        self.under_way = UnderWay(self._lock)
         """The decisions that wait for feedback."""
         tail = store.tail(TAIL)
         self.under_way.replay(tail)
@@ -176,10 +174,10 @@ class Decider:
         if features is not None:
             checked_features(features, self._store.user_features)
         given = self._given(arms) if arms is not None and isinstance(arms, Mapping) else None
-        check_user(user)
+        check_text(user, "a user", "user")
         if key is not None:
             check_text(key, "a key", "key")
-        store = self._store
+        store, prior, under_way = self._store, self.prior, self.under_way
         running, group, plans = store.running, None, self.live
         if running is not None:
             arranged = self.arrange(running)
@@ -192,38 +190,35 @@ class Decider:
             if variant is not None:
                 group, plans = (running.name, variant.name), arranged.plans[variant.name]
         sums, stated = store.user_row(user)
-        known = self._unknown if preference is None else weights_in(preference, self.names)
-        plan = _plan(plans, preference is not None, stated.item(0) > 0.0)
-        if plans.weights is not None:
-            known = plans.weights
+        known = None if preference is None else weights_in(preference, self.names)
+        plan = _plan(plans, known is not None, stated.item(0) > 0.0)
+        told: Any = stated if not plan.asks else known if plans.weights is None else plans.weights
         with self._lock:
-            table = self._newest()
+            if under_way.ended:
+                under_way.settle()
+            table = store.arms()
+            if table is not self._table:
+                self._take(table)
             if self._forgets:
                 self._forget(1)
             ready = self._ready.get(k) if arms is None and type(k) is int else None
-            offered, offer, starts, out, picks, numbers, picked = ready or self._make_ready(table, arms, k)
+            offered, rows, offer, out, picks, numbers, picked = ready or self._make_ready(table, arms, k)
             numbers[-2] = crc32(user.encode())
-            own = self._complete(user, sums, table)
-            scores = None if given is None else self._known_scores(given, offered or (), len(offer))
-            if self.prior.explained is not None and plan.shared:
-                plan.lean(self.prior.offset_of(user, features))
-            with store.lock:
-                self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
-            row = self._unpacked(numbers)
-            if row[SEEN] >= self.prior.due and plan.shared and self.prior.renew(row[SEEN], self._use):
-                own = self._complete(user, sums, table)
-                if self.prior.explained is not None:
-                    plan.lean(self.prior.offset_of(user, features))
-                with store.lock:
-                    self._chooser.choose(plan, out, picks, offer, starts, own, stated, known, table.statistics, scores)
+            scores = None if given is None else self._known_scores(given, offered or (), len(rows))
+            while True:
+                own = sums if prior.foretold is None else self._complete(user, sums, table)
+                if prior.explained is not None and plan.shared:
+                    plan.lean(prior.offset_of(user, features))
+                self._chooser.choose(plan, out, picks, offer, own, told, table.statistics, scores)
                 row = self._unpacked(numbers)
+                if not (row[SEEN] >= prior.due and plan.shared and prior.renew(row[SEEN], self._use)):
+                    break
             if row[-1] > 0.0:
                 self.watch.suspect(user)
-            self.watch.look(table)
             ids = table.ids
             chosen = (ids[picked[0]],) if k == 1 else tuple([ids[i] for i in picked])
-        why = details(row, chosen[0], ids, self.names, self._renamed)
-        return self._made(user, chosen, row[PROPENSITY], plan.label, offered, k, preference, key, why, given, group)
+            why = details(row, chosen[0], ids, self.names, self._renamed)
+            return self._made(user, chosen, row[PROPENSITY], plan.label, offered, k, preference, key, why, given, group)
 
     def check(self, request: Request) -> None:
         """Raise `InputError` for a request that no arms could make right."""
@@ -365,13 +360,14 @@ class Decider:
     def _decide_apart(self, request: Request, arranged: Arranged, variant: Variant) -> DecisionMade:
         """Decide for a user of a group that no policy decides for."""
         offered, arms = self._offered(request, arranged)
-        with self._lock:
-            chosen, propensity, policy = served(variant.policy, arms, request.k, request.choice, self._chance)
-            self.watch.look(self._newest())
         group = arranged.started.name, variant.name
         given = self._given(request.arms) if isinstance(request.arms, Mapping) else None
-        label, asked = f"{policy}@{__version__}", (request.k, request.preference, request.key)
-        return self._made(request.user, chosen, propensity, label, offered, *asked, None, given, group)
+        asked = request.k, request.preference, request.key
+        with self._lock:
+            self.under_way.settle()
+            chosen, propensity, policy = served(variant.policy, arms, request.k, request.choice, self._chance)
+            label = f"{policy}@{__version__}"
+            return self._made(request.user, chosen, propensity, label, offered, *asked, None, given, group)
 
     def _choose_many(
         self, requests: Sequence[Request], group: tuple[str, str] | None, plans: Plans
@@ -386,6 +382,7 @@ class Decider:
             known[:] = plans.weights
         events: dict[int, DecisionMade] = {}
         with self._lock:
+            self.under_way.settle()
             table = self._newest()
             if self._forgets:
                 self._forget(len(requests))
@@ -400,7 +397,7 @@ class Decider:
                 rows = [offers[n][1] for n in members]
                 users = [requests[n].user for n in members]
                 out[:, -2] = [crc32(user.encode()) for user in users]
-                own = sums[members], stated[members], known[members]
+                own = sums[members], (known if plan.asks else stated)[members]
                 scores = None
                 if any(given[n] for n in members):
                     scores = [
@@ -414,7 +411,6 @@ class Decider:
                 for n, row, picked in zip(members, out.tolist(), picks.tolist(), strict=True):
                     if row[-1] > 0.0:
                         self.watch.suspect(requests[n].user)
-                    self.watch.look(table)
                     one, chosen = requests[n], tuple(table.ids[i] for i in picked)
                     why = details(tuple(row), chosen[0], table.ids, self.names, self._renamed)
                     events[n] = self._made(
@@ -439,37 +435,32 @@ class Decider:
         picks: Ints,
         rows: Sequence[Ints],
         users: Sequence[str],
-        own: tuple[Floats, Floats, Floats],
+        own: tuple[Floats, Floats],
         table: Arms,
         scores: Sequence[Floats] | None,
         features: Sequence[Mapping[str, FeatureValue | None] | None],
     ) -> None:
-        """Decide by one policy for these users, each among the arms of a row; own: sums, stated and known."""
+        """Decide by one policy for these users, each among the arms of a row; own: sums, and what was told."""
         # What arms are worth beyond their scores, and what features tell, differs from user to user: they go in turn.
         leans = self.prior.explained is not None and plan.shared
         step = len(users) if self.prior.foretold is None and not leans else 1
         for first in range(0, len(users), step):
             part = slice(first, first + step)
-            sums, stated, known = (one[part] for one in own)
+            sums, told = (one[part] for one in own)
             if len(sums) == 1:
                 sums = self._complete(users[first], sums, table)
             if leans:
                 plan.lean(self.prior.offset_of(users[first], features[first]))
-            starts = np.zeros(len(sums) + 1, dtype=np.int64)
-            np.cumsum([len(row) for row in rows[part]], out=starts[1:])
-            with self._store.lock:
-                self._chooser.choose(
-                    plan,
-                    out[part],
-                    picks[part],
-                    np.concatenate(rows[part]),
-                    starts,
-                    sums,
-                    stated,
-                    known,
-                    table.statistics,
-                    None if scores is None else np.concatenate(scores[part]),
-                )
+            self._chooser.choose(
+                plan,
+                out[part],
+                picks[part],
+                packed(rows[part]),
+                sums,
+                told,
+                table.statistics,
+                None if scores is None else np.concatenate(scores[part]),
+            )
 
     def completed(self, user: str) -> UserStatistics:
         """Return a user's sums with what incomplete rounds say added."""
@@ -486,12 +477,11 @@ class Decider:
         statistics, partial = table.statistics, sums.item(self._partial) > 0.0
         if not partial and not foretold.has_offsets:
             return sums
-        with self._store.lock:
-            users = UserStatistics(rows=sums, stated=self._no_stated)
-            pairs = self._store.user_pairs([user]) if partial else self._no_pairs
-            users, read = self.prior.complete(users, pairs, statistics)
-            if foretold.has_offsets:
-                self._chooser.offset(offsets_of(pairs, statistics, self.prior.foretold_of(statistics), read))
+        users = UserStatistics(rows=sums, stated=self._no_stated)
+        pairs = self._store.user_pairs([user]) if partial else self._no_pairs
+        users, read = self.prior.complete(users, pairs, statistics)
+        if foretold.has_offsets:
+            self._chooser.offset(offsets_of(pairs, statistics, self.prior.foretold_of(statistics), read))
         return users.rows
 
     def cost(self, requests: Sequence[Request]) -> int:
@@ -515,8 +505,12 @@ class Decider:
         given: Mapping[str, Mapping[str, float]] | None,
         group: tuple[str, str] | None,
     ) -> DecisionMade:
-        decision, now = new_id(), self._clock()
+        """Return the event of a decision, whose pull is under way from now on; to be asked by who holds the lock."""
+        decision, now, watch = new_id(), self._clock(), self.watch
         self.under_way.begin(decision, chosen[0], now)
+        watch.turns += 1
+        if watch.turns >= SCAN:
+            watch.look(self._newest())
         rounds = tuple(count + 1 for count in self._store.clock(user, chosen)) if self._by_rounds else None
         # By place: names would take a quarter longer.
         return DecisionMade(
@@ -572,9 +566,14 @@ class Decider:
 
     def _newest(self) -> Arms:
         """Return the arms, and start over if they are others than before."""
-        table, last = self._store.arms(), self._table
-        if table is last:
-            return table
+        table = self._store.arms()
+        if table is not self._table:
+            self._take(table)
+        return table
+
+    def _take(self, table: Arms) -> None:
+        """Decide among these arms from now on."""
+        last = self._table
         if last is None or table.version != last.version:
             declared = self._store.features
             known = table_of(table.features, declared)[1] if declared else None
@@ -583,7 +582,6 @@ class Decider:
             self.under_way.attach(self._chooser.under_way, table.rows)
             self._forget_offers()
         self._table = table
-        return table
 
     def _offer(self, table: Arms, arms: OfferLike | None) -> Offer:
         """Return an offer; all active arms where none is given."""
@@ -603,7 +601,8 @@ class Decider:
             self._remembered += size
             if ids is not None:
                 ids = tuple([table.ids[row] for row in places.tolist()])  # so that the caller's text is let go
-            offer = self._offers[ids] = (ids, places, np.array([0, len(places)]))
+            alone = packed([places])
+            offer = self._offers[ids] = (ids, alone[2:], alone)
         return offer
 
     def _make_ready(self, table: Arms, arms: OfferLike | None, k: int) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from pamo.engine.kernels import (
     PROPENSITY,
     arm_views,
     chance_again,
+    desk_views,
     hyperparameters_at,
     look_up,
     may_explore,
@@ -46,23 +47,25 @@ def _choose(
 ) -> None:
     """Decide for each row of `sums` by the kernel `score`.
 
+    offers: where each one's arms begin and end in it, and then the arms' rows. told: see `look_up`.
     score_without: a kernel that leaves the preference bonus out, and reads as its own the first of the same
     hyperparameters; None where there is no such bonus. drawing: None for a kernel that does not draw; one that does is
     asked again and again for the propensity.
     """
-    out, picks, offers, starts, sums, stated, known, state, rows, numbers, stream, scores, work, given, dims = arguments
-    objectives, arms = count_of(dims), len(rows)
+    out, picks, offers, sums, told, desk, rows, numbers, stream, given, dims = arguments
+    objectives, arms, first_row = count_of(dims), len(rows), len(out) + 1
+    state, work, scores = desk_views(desk, arms, objectives)
     views = arm_views(state, arms, objectives)
     common = views[0]
-    refresh(state, views, rows, offers, dims)
+    refresh(state, views, rows, offers[first_row:], dims)
     user, _, _ = user_views(work, objectives)
     scratch, _ = offer_views(work, arms, arms, objectives)
     run = Run(numbers[hyperparameters_at(objectives) :], stream, scratch)
     for n in range(len(out)):
-        offer = offers[starts[n] : starts[n + 1]]
-        count = len(offer)
-        t = look_up(sums[n], stated[n], known[n], numbers, work, dims)
-        tile = offer_tile(views, work, arms, offer, given[starts[n] : starts[n + 1]], dims)
+        begin, end = offers[n], offers[n + 1]
+        offer, count = offers[begin:end], end - begin
+        t = look_up(sums[n], told[n], numbers, work, dims)
+        tile = offer_tile(views, work, arms, offer, given[begin - first_row : end - first_row], dims)
         width = tile.shape[1]
         score(scores[0, :width], count, t, tile, user, common, run, dims)
         if score_without is not None:
@@ -95,16 +98,12 @@ def choose_hidden(
     out: Floats,
     picks: Ints,
     offers: Ints,
-    starts: Ints,
     sums: Floats,
-    stated: Floats,
-    known: Floats,
-    state: Floats,
+    told: Floats,
+    desk: Floats,
     rows: Floats,
     numbers: Floats,
     stream: Stream,
-    scores: Floats,
-    work: Floats,
     given: Floats,
     dims: Any,
 ) -> None:
@@ -113,7 +112,7 @@ def choose_hidden(
         _HIDDEN,
         _ESTIMATED,
         None,
-        (out, picks, offers, starts, sums, stated, known, state, rows, numbers, stream, scores, work, given, dims),
+        (out, picks, offers, sums, told, desk, rows, numbers, stream, given, dims),
     )
 
 
@@ -122,16 +121,12 @@ def choose_estimated(
     out: Floats,
     picks: Ints,
     offers: Ints,
-    starts: Ints,
     sums: Floats,
-    stated: Floats,
-    known: Floats,
-    state: Floats,
+    told: Floats,
+    desk: Floats,
     rows: Floats,
     numbers: Floats,
     stream: Stream,
-    scores: Floats,
-    work: Floats,
     given: Floats,
     dims: Any,
 ) -> None:
@@ -140,7 +135,7 @@ def choose_estimated(
         _ESTIMATED,
         None,
         None,
-        (out, picks, offers, starts, sums, stated, known, state, rows, numbers, stream, scores, work, given, dims),
+        (out, picks, offers, sums, told, desk, rows, numbers, stream, given, dims),
     )
 
 
@@ -149,16 +144,12 @@ def choose_drawn(
     out: Floats,
     picks: Ints,
     offers: Ints,
-    starts: Ints,
     sums: Floats,
-    stated: Floats,
-    known: Floats,
-    state: Floats,
+    told: Floats,
+    desk: Floats,
     rows: Floats,
     numbers: Floats,
     stream: Stream,
-    scores: Floats,
-    work: Floats,
     given: Floats,
     dims: Any,
 ) -> None:
@@ -167,7 +158,7 @@ def choose_drawn(
         _POSTERIOR,
         None,
         True,
-        (out, picks, offers, starts, sums, stated, known, state, rows, numbers, stream, scores, work, given, dims),
+        (out, picks, offers, sums, told, desk, rows, numbers, stream, given, dims),
     )
 
 

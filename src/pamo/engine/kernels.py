@@ -1,8 +1,9 @@
 """The compiled part of a decision: arms' and users' rows in, ranked arms and the parts of their scores out.
 
 A call of compiled code costs some fifty nanoseconds for each array, and more for a tuple of them, so that what lasts
-from decision to decision lies in two flat arrays: `state`, what is known of the arms, and `work`, room for one user and
-one offer. What kernels read is derived from the rows by `pamo.reading` and `pamo.priors`, as everywhere.
+from decision to decision lies in one flat array, the `desk`: `state`, what is known of the arms, `work`, room for one
+user and one offer, and `scores`. What kernels read is derived from the rows by `pamo.reading` and `pamo.priors`, as
+everywhere.
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ SAVED = 10.0
 HELD_BACK = 1e-6
 """By how much, or by what share of it, an arm that is not to be explored comes after the last that may be chosen."""
 
+SCORES = 4
+"""Rows of scores: see `write`."""
+
 SLOTS = 1 << 14
 """Users who are watched at a time, each in the slot that a hash says: of two with the same, the one who came last."""
 TAG, COUNT, HIGHER, LOWER, WIDER, OVERALLS = range(6)
@@ -115,6 +119,20 @@ def work_size(arms: int, objectives: int) -> int:
     lines, length = scratch_for(arms, objectives)
     estimating = 2 * objectives**2 + 8 * objectives + user_numbers(objectives) + 6
     return 2 * user_numbers(objectives) + estimating + lines * length + tile_height(objectives) * padded(arms)
+
+
+@anywhere
+def desk_size(arms: int, objectives: int) -> int:
+    """Return the length of a `desk`."""
+    return state_size(arms, objectives) + work_size(arms, objectives) + SCORES * padded(max(arms, 1))
+
+
+@anywhere
+def desk_views(desk: Floats, arms: int, objectives: int) -> Any:
+    """Return (state, work, scores) as views of a desk."""
+    work = state_size(arms, objectives)
+    scores = work + work_size(arms, objectives)
+    return desk[:work], desk[work:scores], desk[scores:].reshape((SCORES, padded(max(arms, 1))))
 
 
 @anywhere
@@ -241,19 +259,22 @@ def learn_arms(state: Floats, rows: Floats, features: Floats, room: Floats, dims
 
 
 @inlined
-def look_up(row: Floats, stated: Floats, known: Floats, numbers: Floats, work: Floats, dims: Any) -> int:
-    """Write what is read of a user into `work`, from the user's rows, and return the user's round t."""
+def look_up(row: Floats, told: Floats, numbers: Floats, work: Floats, dims: Any) -> int:
+    """Write what is read of a user into `work`, and return the user's round t.
+
+    row: the user's sums. told: where the preference is known, the weights; else the user's row of stated ones.
+    """
     objectives, kind = count_of(dims), int(numbers[KIND])
     user, sure, room = user_views(work, objectives)
     for d in range(objectives):
         user[PREFERENCE + d] = np.nan
     if kind == _KNOWN:
         for d in range(objectives):
-            user[PREFERENCE + d] = known[d]
+            user[PREFERENCE + d] = told[d]
     elif kind == _STATED:
-        count = stated[STATED_COUNT]
+        count = told[STATED_COUNT]
         for d in range(objectives):
-            user[PREFERENCE + d] = stated[STATED_SUM + d] / count if count > 0.0 else numbers[FIRST]
+            user[PREFERENCE + d] = told[STATED_SUM + d] / count if count > 0.0 else numbers[FIRST]
     elif kind == _RIDGE:
         numbers_at = PRIOR + objectives
         prior = Population(numbers[PRIOR:numbers_at], numbers[numbers_at : numbers_at + NUMBERS])
@@ -504,8 +525,7 @@ def write(
 @entry
 def prepare(
     sums: Floats,
-    stated: Floats,
-    known: Floats,
+    told: Floats,
     offer: Ints,
     state: Floats,
     rows: Floats,
@@ -517,7 +537,7 @@ def prepare(
     """Do what comes before a policy's kernel, for one user: return the user's round t and the offer's tile."""
     views = arm_views(state, len(rows), count_of(dims))
     refresh(state, views, rows, offer, dims)
-    t = look_up(sums, stated, known, numbers, work, dims)
+    t = look_up(sums, told, numbers, work, dims)
     return t, offer_tile(views, work, len(rows), offer, given, dims)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ from pamo.engine.kernels import (
     WITHIN,
     arm_views,
     chance_again,
+    desk_size,
+    desk_views,
     finish,
     hyperparameters_at,
     learn_arms,
@@ -33,16 +36,14 @@ from pamo.engine.kernels import (
     offer_views,
     out_width,
     prepare,
-    state_size,
     user_views,
     watch_at,
-    work_size,
 )
 from pamo.errors import InputError
 from pamo.estimators import Kind, prior_before
 from pamo.policies.base import Policy, Run, Shape, check_kernel
 from pamo.priors import ArmsPrior, Population, arms_prior_in, prepared, room_for_arms
-from pamo.reading import clear_arms, offset_at, padded, pending_at
+from pamo.reading import clear_arms, offset_at, pending_at
 from pamo.statistics import ArmStatistics, UserStatistics
 from pamo.streams import POLICY, Stream, stream_for
 
@@ -81,8 +82,8 @@ class ReadyPolicy:
         out, picks = blank(1, self.objectives, 1)
         chooser = Chooser(self.objectives, stream_for(0, 0, POLICY))
         chooser.take(1)
-        offer, starts = np.zeros(1, dtype=np.int64), np.array([0, 1])
-        chooser.choose(self, out, picks, offer, starts, users.rows, users.stated, np.ones((1, self.objectives)), arms)
+        told = np.ones((1, self.objectives)) if self.asks else users.stated
+        chooser.choose(self, out, picks, packed([np.zeros(1, dtype=np.int64)]), users.rows, told, arms)
 
     def limit(self, at_most: float, within: float) -> None:
         """Have at most this share of decisions explore, and no arms that look worse than the best known by more."""
@@ -108,7 +109,8 @@ class Chooser:
         self._objectives = objectives
         self._dims = dimensions(objectives)
         self._arms = 0
-        self._state = np.zeros(state_size(0, objectives))
+        self._desk = np.zeros(desk_size(0, objectives))
+        self._state, _, _ = desk_views(self._desk, 0, objectives)
         self._state[BUDGET] = 1.0  # the first may explore
         self.nothing_given = np.zeros((0, objectives))
         self.take(0)
@@ -120,12 +122,12 @@ class Chooser:
         self._features = prepared(features, arms)
         self._fitting = room_for_arms(self._features.shape[1])
         budget = self._state[BUDGET]
-        self._state = np.zeros(state_size(arms, self._objectives))
+        self._desk = np.zeros(desk_size(arms, self._objectives))
+        self._state, self._work, self._scores = desk_views(self._desk, arms, self._objectives)
         self._state[BUDGET] = budget
         self._state[watch_at(arms, self._objectives) :] = watched
         numbers: Any = self._state
         self._view = memoryview(numbers)  # to read a number of a view is twice as fast as to read one of an array
-        self._work = np.zeros(work_size(arms, self._objectives))
         self._common, self._seen, _, everything, self._hidden = arm_views(self._state, arms, self._objectives)
         self._seen.fill(-1.0)  # nothing was seen of them
         clear_arms(everything)
@@ -136,7 +138,6 @@ class Chooser:
         """For each arm's row the pulls that are under way, for others to fill in."""
         self._user, self._sure, _ = user_views(self._work, self._objectives)
         self._scratch, _ = offer_views(self._work, arms, arms, self._objectives)
-        self._scores = np.empty((4, padded(max(arms, 1))))
 
     @property
     def arms_prior(self) -> ArmsPrior:
@@ -166,16 +167,16 @@ class Chooser:
         out: Floats,
         picks: Ints,
         offers: Ints,
-        starts: Ints,
         sums: Floats,
-        stated: Floats,
-        known: Floats,
+        told: Floats,
         arms: ArmStatistics,
         given: Floats | None = None,
     ) -> None:
         """Decide for each row of `sums` among the arms that its part of `offers` names; write `out` and `picks`.
 
-        given: the scores that are known beforehand of each arm in `offers`, NaN for the others.
+        offers: as `packed` returns them. told: of each user, the weights where the policy asks for them, and else the
+        row of stated preferences. given: the scores that are known beforehand of each arm in `offers`, NaN for the
+        others.
         """
         if self._view[GIVEN] >= self._view[DUE] and plan.policy.reads_spread:
             learn_arms(self._state, arms.rows, self._features, self._fitting, self._objectives)
@@ -186,23 +187,21 @@ class Chooser:
                 out,
                 picks,
                 offers,
-                starts,
                 sums,
-                stated,
-                known,
-                self._state,
+                told,
+                self._desk,
                 arms.rows,
                 plan.numbers,
                 self.stream,
-                self._scores,
-                self._work,
                 given,
                 self._dims,
             )
             return
         for n in range(len(out)):
-            mine = slice(starts[n], starts[n + 1])
-            self._choose_one(plan, out[n], picks[n], offers[mine], sums[n], stated[n], known[n], arms, given[mine])
+            offer = offers[offers[n] : offers[n + 1]]
+            first = offers[n] - offers[0]
+            own = given[first : first + len(offer)]
+            self._choose_one(plan, out[n], picks[n], offer, sums[n], told[n], arms, own)
             self.under_way[picks[n, 0]] += 1.0  # those who are decided for together know of each other
         for n in range(len(out)):
             self.under_way[picks[n, 0]] -= 1.0
@@ -214,14 +213,13 @@ class Chooser:
         picks: Ints,
         offer: Ints,
         sums: Floats,
-        stated: Floats,
-        known: Floats,
+        told: Floats,
         arms: ArmStatistics,
         given: Floats,
     ) -> None:
         """Decide for one user by a policy that has no call of its own: step by step."""
         dims, state = self._dims, self._state
-        t, tile = prepare(sums, stated, known, offer, state, arms.rows, plan.numbers, self._work, given, dims)
+        t, tile = prepare(sums, told, offer, state, arms.rows, plan.numbers, self._work, given, dims)
         kernel, count, scores = type(plan.policy).kernel, len(offer), self._scores[:, : tile.shape[1]]
         run = Run(plan.numbers[hyperparameters_at(self._objectives) :], self.stream, self._scratch)
         before = self.stream.copy()
@@ -239,6 +237,16 @@ class Chooser:
                 kernel(scores[1], count, t, tile, self._user, self._common, run, dims)
                 total += chance_again(scores[1], first, tile, self._user, state, plan.numbers, count, dims)
             out[PROPENSITY] = total / (1 + repeats)
+
+
+def packed(offers: Sequence[Ints]) -> Ints:
+    """Return offers, rows of arms, as `choose` reads them: where each begins and ends, and then all of them.
+
+    >>> packed([np.array([4, 7]), np.array([5])]).tolist()
+    [3, 5, 6, 4, 7, 5]
+    """
+    bounds = len(offers) + 1 + np.cumsum([0, *map(len, offers)])
+    return np.concatenate([bounds, *offers])
 
 
 def blank(users: int, objectives: int, k: int) -> tuple[Floats, Ints]:

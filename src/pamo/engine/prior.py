@@ -47,7 +47,8 @@ class Prior:
         self._store = store
         self._estimate = estimate
         self._limit = 1 << 32
-        self._users: set[str] = set()
+        self.users: set[str] = set()
+        """The sample that it is fitted to, by their ids."""
         self._changing = threading.Lock()
         self._thread: threading.Thread | None = None
         self.population = empty_population(len(store.setup.objectives), ridge=estimate.ridge)
@@ -62,31 +63,31 @@ class Prior:
             self.note(user)
 
     def note(self, user: str) -> None:
-        """Remember a user who has given feedback, if the user is one of the sample."""
-        if user not in self._users and crc32(user.encode()) < self._limit:
+        """Remember a user who has given feedback, and is not one of the sample, if the user is to be."""
+        if crc32(user.encode()) < self._limit:
             with self._changing:
-                self._users.add(user)
-                while len(self._users) > SAMPLE:
+                self.users.add(user)
+                while len(self.users) > SAMPLE:
                     self._limit //= 2
-                    self._users = {one for one in self._users if crc32(one.encode()) < self._limit}
+                    self.users = {one for one in self.users if crc32(one.encode()) < self._limit}
 
     def forget(self, user: str) -> None:
         """Leave a user out from now on."""
         with self._changing:
-            self._users.discard(user)
+            self.users.discard(user)
 
     def __len__(self) -> int:
-        return len(self._users)
+        return len(self.users)
 
     def sample(self) -> list[str]:
         """Return the users of the sample, in the order of their hashes: the first so many are a sample themselves."""
         with self._changing:
-            return sorted(self._users, key=lambda user: (crc32(user.encode()), user))
+            return sorted(self.users, key=lambda user: (crc32(user.encode()), user))
 
     def fit(self) -> None:
         """Fit it to the users' sums as they are now."""
         with self._changing:
-            users = sorted(self._users)  # sums of floats depend on the order, if only in the last digit
+            users = sorted(self.users)  # sums of floats depend on the order, if only in the last digit
         if users:
             with self._store.lock:
                 arms = self._store.arms().statistics.copy()
@@ -186,7 +187,7 @@ class Prior:
         if scores < self.due or self._thread is not None:
             return False
         self.due = scores + max(1.0, scores // 2)
-        if len(self._users) <= AT_ONCE:
+        if len(self.users) <= AT_ONCE:
             self.fit()
             use(self.population)
             return True

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.arrays import Ints
-from pamo.environments.base import Environment
 from pamo.errors import InputError
 from pamo.policies import Policy, parse
 from pamo.simulation.stepping import Player
@@ -28,8 +27,8 @@ class _Alone:
 
     def begin(self) -> None:
         """Forget everything."""
-        sizes = Environment(users=1, arms=self.arms, block_size=1, objectives=self.objectives, protocol="all")
-        self._player = Player(self.policy, sizes, rounds=self.rounds, seed=self.seed)
+        sizes: Any = {"users": 1, "arms": self.arms, "objectives": self.objectives}
+        self._player = Player.of(self.policy, **sizes, rounds=self.rounds, seed=self.seed)
         self._numbers: dict[Hashable, int] = {}
 
     def _number_of(self, arm: Hashable) -> int:

@@ -232,6 +232,31 @@ def _step_rows(
 
 
 @inlined
+def learn_stated(users: Users, n: int, statements: Floats, plan: TrialPlan, lanes: int | None, dims: Any) -> None:
+    """Take what a user stated into what is known of the user."""
+    objectives, (chunk, lane) = count_of(dims), seat(n, lanes)
+    row, user = lane_of(users.stated[chunk], lane, lanes), lane_of(users.read[chunk], lane, lanes)
+    state(row, lane_of(statements[chunk], lane, lanes), users.here[chunk, lane], objectives)
+    if plan.kind == STATED and row[STATED_COUNT] > 0.0:
+        for d in range(objectives):
+            user[PREFERENCE + d] = row[STATED_SUM + d] / row[STATED_COUNT]
+
+
+@inlined
+def learn_chunk(
+    users: Users, chunk: int, rewards: Floats, plan: TrialPlan, lanes: int | None, room: Floats, spread: Any, dims: Any
+) -> None:
+    """Take a round into the ridges of a chunk of users."""
+    read, values, here = bare(users.read[chunk]), bare(rewards[chunk]), bare(users.here[chunk])
+    if spread is None:
+        _step_lanes(read, values, here, room, lanes, plan.plain, plan.paper, dims)
+    if spread is not None:
+        stepping = not (spread.bias or spread.non_negative)
+        rows, told = bare(users.rows[chunk]), bare(users.told[chunk])
+        _step_rows(read, rows, told, values, here, room, lanes, stepping, dims)
+
+
+@inlined
 def learn_users(
     users: Users,
     trials: int,
@@ -244,24 +269,12 @@ def learn_users(
     dims: Any,
 ) -> None:
     """Take a round into what is known of its users (Alg. 1 and 2, the updating lines of the inner loop)."""
-    objectives = count_of(dims)
     if plan.wants_stated:
         for n in range(trials * plan.users):
-            chunk, lane = seat(n, lanes)
-            row, user = lane_of(users.stated[chunk], lane, lanes), lane_of(users.read[chunk], lane, lanes)
-            state(row, lane_of(statements[chunk], lane, lanes), users.here[chunk, lane], objectives)
-            if plan.kind == STATED and row[STATED_COUNT] > 0.0:
-                for d in range(objectives):
-                    user[PREFERENCE + d] = row[STATED_SUM + d] / row[STATED_COUNT]
+            learn_stated(users, n, statements, plan, lanes, dims)
     if plan.kind == RIDGE:
         for chunk in range(seat(trials * plan.users - 1, lanes)[0] + 1):
-            read, values, here = bare(users.read[chunk]), bare(rewards[chunk]), bare(users.here[chunk])
-            if spread is None:
-                _step_lanes(read, values, here, room, lanes, plan.plain, plan.paper, dims)
-            if spread is not None:
-                stepping = not (spread.bias or spread.non_negative)
-                rows, told = bare(users.rows[chunk]), bare(users.told[chunk])
-                _step_rows(read, rows, told, values, here, room, lanes, stepping, dims)
+            learn_chunk(users, chunk, rewards, plan, lanes, room, spread, dims)
 
 
 @kernel

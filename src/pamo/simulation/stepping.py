@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pamo.arrays import Floats
-from pamo.compiling import LANES, dimensions
+from pamo.compiling import dimensions
 from pamo.environments.base import Environment
 from pamo.errors import InputError
-from pamo.policies.base import Feedback, Keeping, Policy, Run, Shape, check_kernel, kept_for, pick, scratch_for
+from pamo.policies import parse, recommended
+from pamo.policies.base import Feedback, Kept, Policy, Shape, check_kernel, scratch_for
 from pamo.priors import Room, start_arms
-from pamo.reading import (
-    PREFERENCE,
-    clear_arms,
-    common_numbers,
-    gather,
-    padded,
-    scatter_at,
-    step_arm,
-    tile_height,
-    user_numbers,
+from pamo.reading import clear_arms, common_numbers, padded, scatter_at, tile_height, user_numbers
+from pamo.simulation.alone import (
+    ALL,
+    AT_ONCE,
+    DRAWS,
+    NO_USER,
+    ROUND,
+    SERVED,
+    TABLES,
+    WAITING,
+    choosing_alone,
+    laid_out,
+    learning_alone,
 )
 from pamo.simulation.cpu import plan_for, spread_for
 from pamo.simulation.learning import (
@@ -31,24 +35,27 @@ from pamo.simulation.learning import (
     NOBODY,
     RIDGE,
     Users,
-    arrive,
     forget_users,
     learn_anew,
-    learn_users,
     next_fit,
     shapes_of_users,
 )
 from pamo.simulation.loop import filled, zeros
 from pamo.streams import POLICY, stream_for
 
+_FLOAT, _WHOLE = np.dtype(np.float64), np.dtype(np.int64)
+
 
 class Player:
     """A policy that is asked by `choose` and told by `learn`, whoever runs the loop.
 
     environment: its sizes are what is played; how it draws does not matter. known: the true mean preferences, (users,
-    D), for a policy that reads them. seed, trial: of the policy's own draws. A user is served once a round, and what a
-    round gave is learned when it is over: when a user comes who was served in it. Fed by `environment.start(seed,
-    trial)`, it makes the choices that `simulate` makes in that trial.
+    D), for a policy that reads them. seed, trial: of the policy's own draws.
+
+    at_once: whether a pull is learned as soon as it is told, which makes it a round of its own, for users who come in
+    any order. Otherwise a user is served once a round, and what a round gave is learned when it is over: when a user
+    comes who was served in it. Fed by `environment.start(seed, trial)`, it then makes the choices that `simulate` makes
+    in that trial.
 
     >>> from pamo import environments, policies
     >>> environment = environments.Gaussian(users=2)
@@ -67,6 +74,7 @@ class Player:
         known: npt.ArrayLike | None = None,
         seed: int = 1,
         trial: int = 0,
+        at_once: bool = False,
     ) -> None:
         check_kernel(policy)
         self.policy, self.id = policy, policy.id
@@ -75,113 +83,188 @@ class Player:
             raise InputError(f"{policy.id} reads the users' true mean preferences: pass known=…, (users, D)")
         if environment.missing or environment.untold or environment.features:
             raise InputError("a policy that is asked step by step knows no features, and learns from whole rewards")
-        self._dims, self._objectives = dimensions(objectives), objectives
+        self._objectives, self._arm_count = objectives, arms
         self._plan = plan_for(policy, environment, rounds or 0)
         self._spread = spread_for(policy, objectives)
         shape = Shape(users, arms, objectives, rounds)
-        self._numbers = np.array(policy.hyperparameters(shape), dtype=np.float64)
-        self.kept = kept_for(policy.keeps(shape), shape)
-        self._stream = stream_for(seed, trial, POLICY)
-        height = scatter_at(objectives) if self._spread is None else tile_height(objectives)
-        owners = users if policy.per_user else 1
-        self._arms, self._sums = np.empty((owners, height, padded(arms))), np.zeros((owners, arms, objectives + 1))
-        for tile in self._arms:
-            clear_arms(tile)
-        self._common = np.zeros((1, common_numbers(objectives)))
-        if self._spread is not None and self._spread.arms:
-            start_arms(self._arms, self._common[0], self._dims)
-        chunks = -(-users // LANES)
-        shapes = shapes_of_users(chunks, 1, LANES, self._plan, self._spread, objectives)
-        self._users: Users = filled(shapes, zeros)
-        truth = np.zeros((users, objectives)) if known is None else np.asarray(known, dtype=np.float64)
-        forget_users(self._users, truth[None], self._plan, self._spread, self._dims)
+        numbers = np.array(policy.hyperparameters(shape), dtype=np.float64)
+        self._shapes = self._shapes_for(shape, len(numbers))
+        self._board = laid_out(self._shapes, users)
+        self._at_once, self._every = at_once, np.arange(arms)
         square, rooms = (objectives, objectives), Room._make  # as the loop has it
         working: Any = rooms((square, (4, objectives), square, (user_numbers(objectives),), (4, objectives), (2, 3)))
-        self._working, self._room = filled(working, zeros), np.zeros((objectives, LANES))
-        self._fitting, self._chunks = np.zeros((1, 2)), chunks
-        self.round, self._due, self._due_new = 1, 1, 1
-        self._served = np.zeros(users, dtype=np.int64)
-        self._now: dict[int, tuple[int, Floats, Floats | None]] = {}
+        self._working, self._fitting = filled(working, zeros), np.zeros((1, 2))
+        self.round, self._due, self._due_new, self._soonest = 1, 1, 1, math.inf if self._spread is None else 1
+        self._see()
+        tables, marks, dims = self._tables, self._marks, dimensions(objectives)
+        marks[AT_ONCE], marks[ROUND], marks[DRAWS:SERVED] = at_once, 1, stream_for(seed, trial, POLICY).view(np.int64)
+        tables["plan"][:], tables["numbers"][:], tables["asked"][:] = self._plan, numbers, np.nan
+        tables["spread"][:] = 0.0 if self._spread is None else self._spread
+        for tile in tables["arms"]:
+            clear_arms(tile)
+        if self._spread is not None and self._spread.arms:
+            start_arms(tables["arms"], tables["common"][0], dims)
+        truth = np.zeros((users, objectives)) if known is None else np.asarray(known, dtype=np.float64)
+        forget_users(self._users, truth[None], self._plan, self._spread, dims)
 
-    def choose(self, user: int, offer: npt.ArrayLike, preference: npt.ArrayLike | None = None) -> int:
-        """Return one of the arms on offer, for this user.
+    @classmethod
+    def of(
+        cls,
+        policy: Policy | str = "recommended",
+        *,
+        users: int,
+        arms: int,
+        objectives: int,
+        rounds: int | None = None,
+        known: npt.ArrayLike | None = None,
+        seed: int = 1,
+    ) -> Self:
+        """Return a player for users and arms of your own, numbered from 0, who come in any order: it learns at once.
+
+        Rewards are from 0 to 1, the more the better, and all arms are on offer unless others are named. rounds: how
+        many pulls there will be, for a policy that needs to know.
+
+        >>> player = Player.of(users=500, arms=10, objectives=5)
+        >>> arm = player.choose(user=7)
+        >>> player.learn(7, arm, reward=[0.2, 0.9, 0.5, 0.4, 0.7], overall=0.6)
+        """
+        if isinstance(policy, str):
+            policy = recommended() if policy == "recommended" else parse(policy)
+        sizes = Environment(users=users, arms=arms, block_size=1, objectives=objectives, protocol="all")
+        return cls(policy, sizes, rounds=rounds, known=known, seed=seed, at_once=True)
+
+    def _shapes_for(self, shape: Shape, numbers: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the tables on the board."""
+        users, arms, objectives, _ = shape
+        keeps = self.policy.keeps(shape)
+        height = scatter_at(objectives) if self._spread is None else tile_height(objectives)
+        owners, width = users if self.policy.per_user else 1, padded(arms)
+        of_users: dict[str, tuple[int, ...]] = shapes_of_users(
+            users, 1, 1, self._plan, self._spread, objectives
+        )._asdict()
+        return of_users | {
+            "plan": (len(self._plan),),
+            "spread": (6,),
+            "arms": (owners, height, width),
+            "sums": (owners, arms, objectives + 1),
+            "common": (1, common_numbers(objectives)),
+            "rewards": (users, objectives + 1, 1),
+            "statements": (users, objectives, 1),
+            "room": (objectives, 1),
+            "values": (objectives + 1,),
+            "tile": (height * width,),
+            "scores": (width,),
+            "scratch": scratch_for(arms, objectives),
+            "user": (user_numbers(objectives),),
+            "asked": (objectives,),
+            "numbers": (numbers,),
+            "by_arm": (arms, keeps.by_arm),
+            "by_user": (users, keeps.by_user),
+            "shared": (keeps.shared,),
+        }
+
+    def _see(self) -> None:
+        """Look at the board's tables one by one, and find what plays on them."""
+        self._marks = self._board[1 : 1 + int(self._board[0])].view(np.int64)
+        begins = self._marks[:AT_ONCE:4].tolist()
+        self._tables: dict[str, Any] = {
+            name: self._board[begin : begin + math.prod(self._shapes[name])].reshape(self._shapes[name])
+            for name, begin in zip(TABLES, begins, strict=True)
+        }
+        self._users = Users(*(self._tables[name] for name in Users._fields))
+        self.kept = Kept(*(self._tables[name] for name in Kept._fields))
+        kind, dims = type(self.policy), dimensions(self._objectives)
+        reads_spread = None if self._spread is None else True
+        self._choose = choosing_alone(kind.kernel, kind.remember, dims)
+        self._learn = learning_alone(kind.remember, reads_spread, dims)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy is made of: it has to look at a board of its own."""
+        seen = ("_marks", "_tables", "_users", "kept", "_choose", "_learn")
+        return {name: value for name, value in vars(self).items() if name not in seen}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become what was copied."""
+        vars(self).update(state)
+        self._see()
+
+    def choose(self, user: int, offer: npt.ArrayLike | None = None, preference: npt.ArrayLike | None = None) -> int:
+        """Return one of the arms on offer, for this user; offer: by default all arms.
 
         preference: this round's c_t, where it is known beforehand: Algorithm 3 as its analysis has it, with `prucb-kp`.
         """
-        if user in self._now:
-            self._learn_round()
-        arms = np.atleast_1d(np.asarray(offer, dtype=np.int64))
-        table = self._arms[user if self.policy.per_user else 0]
-        tile, scores = np.empty((len(table), padded(len(arms)))), np.empty(padded(len(arms)))
-        clear_arms(tile)
-        gather(tile, table, arms)
-        scratch = np.empty(scratch_for(len(arms), self._objectives))
-        run: Run | Keeping = Run(self._numbers, self._stream, scratch)
-        if self.policy.remember is not None:
-            run = Keeping(self._numbers, self._stream, scratch, self.kept, self.round, user, arms)
-        chunk, lane = divmod(user, LANES)
-        read = np.ascontiguousarray(self._users.read[chunk, :, lane])
+        arms = self._every if offer is None else np.atleast_1d(np.asarray(offer, _WHOLE, "C"))
         if preference is not None:
-            read[PREFERENCE : PREFERENCE + self._objectives] = preference
-        t = int(self._served[user]) + 1
-        type(self.policy).kernel(scores, len(arms), t, tile, read, self._common[0], run, self._dims)
-        return int(arms[pick(scores, len(arms), self._stream)])
+            self._tables["asked"][:] = preference
+        try:
+            arm: int = self._choose(self._board, arms, user)
+            if arm == WAITING:
+                self._end_round()
+                arm = self._choose(self._board, arms, user)
+        finally:
+            if preference is not None:
+                self._tables["asked"].fill(np.nan)
+        if arm < 0:
+            self._refuse(arm, user, arms.tolist())
+        return arm
 
     def learn(
         self, user: int, arm: int, reward: npt.ArrayLike, overall: float, stated: npt.ArrayLike | None = None
     ) -> None:
         """Take in what a pull gave, and what the user stated afterwards, for a policy that reads it."""
-        values = np.append(np.asarray(reward, dtype=np.float64), float(overall))
-        if len(values) != self._objectives + 1:
-            raise InputError(f"expected a reward of {self._objectives} objectives, got {len(values) - 1}")
-        if stated is None and Feedback.STATED in self.policy.reads:
-            raise InputError(f"{self.policy.id} reads what users state: pass stated=…")
-        if user in self._now:
-            self._learn_round()
-        self._now[user] = int(arm), values, None if stated is None else np.asarray(stated, dtype=np.float64)
+        given = np.asarray(reward, _FLOAT, "C")
+        if given.shape != (self._objectives,):
+            raise InputError(f"expected a reward of {self._objectives} objectives, got {given.size}")
+        if self._plan.wants_stated:
+            self._hear(user, stated)
+        told: int = self._learn(self._board, given, float(overall), user, arm)
+        if told == WAITING:
+            self._end_round()
+            self.learn(user, arm, given, overall, stated)
+        elif told < 0:
+            self._refuse(told, user, [arm])
+        elif self._at_once:
+            if self.round >= self._soonest:
+                self._fit()
+            self.round += 1
 
-    def _learn_round(self) -> None:
-        """Take in the round's pulls as the loop does: users first, then arms, then what either have in common."""
-        plan, dims, users = self._plan, self._dims, self._users
-        rewards = np.zeros((self._chunks, self._objectives + 1, LANES))
-        statements = np.zeros((self._chunks, self._objectives, LANES))
-        pulls = sorted(self._now.items())
-        for user, (_, values, stated) in pulls:
-            chunk, lane = divmod(user, LANES)
-            rewards[chunk, :, lane] = values
-            if stated is not None:
-                statements[chunk, :, lane] = stated
-            if self._served[user] == 0:
-                arrive(users, 1, user, user + 1, plan, LANES, dims)
-            self._served[user] += 1
-        users.here.fill(0.0)
-        for user, _ in pulls:
-            users.here[divmod(user, LANES)] = 1.0
-        if plan.kind == RIDGE or plan.wants_stated:  # else there is nothing to learn of them, and a call is not free
-            learn_users(users, 1, rewards, statements, plan, LANES, self._room, self._spread, dims)
-        for user, (arm, values, _) in pulls:
-            owner = user if self.policy.per_user else 0
-            step_arm(self._arms[owner], arm, self._sums[owner, arm], values, self._common[0], self._spread, dims)
-            if self.policy.remember is not None:
-                about = Keeping(
-                    self._numbers, self._stream, self._room, self.kept, self.round, user, np.empty(0, np.int64)
-                )
-                type(self.policy).remember(arm, values, about, dims)
-        self._fit()
-        self._now.clear()
+    def _hear(self, user: int, stated: npt.ArrayLike | None) -> None:
+        """Keep what a user stated until it is learned."""
+        if stated is None:
+            raise InputError(f"{self.policy.id} reads what users state: pass stated=…")
+        if not 0 <= user < self._plan.users:
+            self._refuse(NO_USER, user, [])
+        if self._marks[SERVED + self._plan.users + user] >= 0:
+            self._end_round()
+        self._tables["statements"][user, :, 0] = stated
+
+    def _end_round(self) -> None:
+        """Learn what the round gave."""
+        self._learn(self._board, self._tables["values"], 0.0, ALL, 0)
+        if self.round >= self._soonest:
+            self._fit()
         self.round += 1
+
+    def _refuse(self, said: int, user: int, arms: list[int]) -> None:
+        """Raise the error that a call's answer stands for."""
+        if said == NO_USER:
+            raise InputError(f"expected a user from 0 to {self._plan.users - 1}, got {user}")
+        raise InputError(f"expected arms from 0 to {self._arm_count - 1}, at least one, got {arms!r:.80}")
 
     def _fit(self) -> None:
         """Fit what users, and what arms, have in common, in the loop's rounds."""
         plan, spread, t = self._plan, self._spread, self.round
-        if spread is None:
-            return
+        assert spread is not None  # otherwise it would never be the time
+        renewed = spread.shared and spread.levels and plan.newcomers > 0
         whose, own = NOBODY, t - plan.arrival + 1
-        if spread.shared and spread.levels and plan.newcomers > 0 and own >= self._due_new:
+        if renewed and own >= self._due_new:
             self._due_new, whose = next_fit(own), NEWCOMERS
         if t >= self._due:
             self._due, whose = next_fit(t), EVERYBODY
         reading = plan.kind == RIDGE and (spread.bias or spread.non_negative)
         if reading or whose != NOBODY:
-            tables = self._users, self._arms, self._common
+            tables = self._users, self._tables["arms"], self._tables["common"]
             learn_anew(whose, reading, *tables, 1, plan, spread, self._working, self._fitting, self._objectives)
+        self._soonest = 1 if reading else self._due
+        if renewed:
+            self._soonest = min(self._soonest, self._due_new + plan.arrival - 1)

@@ -22,7 +22,7 @@ LOOKED_AT = 100
 
 
 LOOK_EVERY = 60.0
-"""Seconds of the machine's clock between two looks at whether it was set: a small part of `STEP`."""
+"""Seconds between two events after which it is looked whether the clock was set: a small part of `STEP`."""
 
 
 def _steady() -> float:
@@ -43,12 +43,9 @@ class Ages:
         self._offset = self._looked - steady()
         self._set: list[tuple[float, float]] = []
 
-    def look(self) -> None:
-        """Look whether the clock was set; to be asked before anything is judged."""
-        now = self._wall()
-        if -LOOK_EVERY < now - self._looked < LOOK_EVERY:
-            return
-        steady, self._looked = self._steady(), now
+    def _look(self, at: float) -> None:
+        """Look whether the clock was set, at an event of that time: a clock that was set shows in the events' times."""
+        now, steady, self._looked = self._wall(), self._steady(), at
         expected = steady + self._offset
         if now - expected > STEP:
             self._set.append((expected, now))
@@ -66,6 +63,8 @@ class Ages:
 
     def since(self, at: float) -> float | None:
         """Return the journal's time for a new decision that the clock puts long before it, None for any other."""
+        if not -LOOK_EVERY < at - self._looked < LOOK_EVERY:
+            self._look(at)
         if at >= self._latest:
             self._latest = at
             return None
@@ -73,6 +72,8 @@ class Ages:
 
     def expired(self, decision: DecisionMade, at: float) -> bool:
         """Tell whether a decision takes no feedback any more."""
+        if not -LOOK_EVERY < at - self._looked < LOOK_EVERY:
+            self._look(at)
         made = decision.at if decision.since is None else decision.since
         age = at - made
         if self._set:

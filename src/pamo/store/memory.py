@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Self
@@ -67,7 +68,7 @@ class MemoryStore(FoldedStore):
 
     def _start(self) -> None:
         self._journal: list[Event] = []
-        self._places: dict[str, list[int]] = {}  # of each user's events in the journal
+        self._places: defaultdict[str, list[int]] = defaultdict(list)  # of each user's events in the journal
         self._fold = Fold(self.setup)
         arms: dict[str, ArmState] = {}
         self._ledger = Ledger(
@@ -78,10 +79,7 @@ class MemoryStore(FoldedStore):
     def _record(self, event: Event) -> None:
         journal = self._journal
         if isinstance(event, _OF_USERS) and (user := event.user) is not None:
-            places = self._places.get(user)
-            if places is None:
-                places = self._places[user] = []
-            places.append(len(journal))
+            self._places[user].append(len(journal))
         journal.append(event)
         self._fold.apply(event, len(journal))
 
@@ -89,28 +87,23 @@ class MemoryStore(FoldedStore):
         """Record one event."""
         if not checked:
             event = self._checker.check(event)
-        self._ages.look()
         with self.lock:
-            return self._take(event)
+            if self._closed:
+                raise StoreError(CLOSED)
+            if type(event) is UserErased:
+                return self._erase(event)
+            receipt, record = self._ledger.take(event, len(self._journal) + 1)
+            if record is not None:
+                self._record(record)
+            return receipt
 
     def submit_many(self, events: Sequence[Event]) -> Future[list[Receipt]]:
         """Record events; the receipts are there at once."""
         checked = [self._checker.check(event) for event in events]
-        self._ages.look()
         done: Future[list[Receipt]] = Future()
         with self.lock:
-            done.set_result([self._take(event) for event in checked])
+            done.set_result([self.append(event, checked=True) for event in checked])
         return done
-
-    def _take(self, event: Event) -> Receipt:
-        if self._closed:
-            raise StoreError(CLOSED)
-        if type(event) is UserErased:
-            return self._erase(event)
-        receipt, record = self._ledger.take(event, len(self._journal) + 1)
-        if record is not None:
-            self._record(record)
-        return receipt
 
     def _erase(self, event: UserErased) -> Receipt:
         places = self._places.pop(event.user or "", None)

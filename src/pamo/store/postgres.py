@@ -344,7 +344,6 @@ class PostgresStore(SqlStore):
         numbers = connection.execute(tables.SHARE, (LOCK, len(events)), binary=True)
         if wanted := self._arms.unsure(events):
             self._arms.learn(connection.execute(f"{tables.ARMS} WHERE arm = ANY(%s)", (wanted,)))
-        self._ages.look()
         ledger = Ledger(
             self._scales,
             self._ages,

@@ -111,8 +111,51 @@ class Checker:
 
     def check(self, event: Event) -> Event:
         """Return the event, its numbers plain floats; raise `InputError` unless it could be recorded."""
-        if type(event) is FeedbackGiven:
-            return self._check_feedback(event)
+        if type(event) is not FeedbackGiven:
+            return self._check_other(event)
+        check_text(event.decision, "a decision's id", "id")
+        at, bounds = event.at, self._bounds
+        if not (exact := type(at) is float and at - at == 0.0):
+            _check_time(at)
+        exact = exact and type(event.rewards) is dict
+        try:
+            for name, value in event.rewards.items():
+                low, high = bounds[name]
+                if type(value) is not float or not low <= value <= high:  # the usual number is done with; NaN is not
+                    check_score(self._objectives[name], value, f"rewards.{name}")
+                    exact = False
+        except KeyError as error:
+            known = ", ".join(bounds)
+            raise InputError(f"unknown objective {error!s:.80} in rewards; known: {known}", "rewards") from None
+        except AttributeError:
+            raise InputError(f"expected rewards by objective, got {event.rewards!r:.80}", "rewards") from None
+        if (overall := event.overall) is not None:
+            low, high = self._overall
+            if type(overall) is not float or not low <= overall <= high:
+                check_score(self._setup.overall, overall, "overall")
+                exact = False
+        if event.arm is not None:
+            check_text(event.arm, "an arm", "arm")
+        if event.preference is not None:
+            check_preference(event.preference, self._objectives)
+            exact = exact and _is_plain(event.preference)
+        elif event.overall is None and not event.rewards:
+            raise InputError(
+                "expected feedback with a reward, an overall score or a preference, got none of them: "
+                "each score is given once, and this feedback gives none",
+                "rewards",
+            )
+        if exact:
+            return event
+        return replace(
+            event,
+            rewards=_floats(event.rewards),
+            at=float(event.at),
+            overall=plain(event.overall),
+            preference=_floats(event.preference),
+        )
+
+    def _check_other(self, event: Event) -> Event:
         if type(event) is DecisionMade:
             return self._check_decision(event)
         if isinstance(event, Setup):
@@ -220,7 +263,8 @@ class Checker:
         check_text(event.user, "a user", "user")
         kept = []
         for arm, rewards, overall in event.kept:
-            given = self._check_feedback(FeedbackGiven(event.decision, rewards, event.at, overall, None, arm))
+            given = self.check(FeedbackGiven(event.decision, rewards, event.at, overall, None, arm))
+            assert isinstance(given, FeedbackGiven)
             kept.append((arm, given.rewards, float(overall)))
         return replace(event, at=float(event.at), kept=tuple(kept))
 
@@ -232,48 +276,6 @@ class Checker:
                 raise InputError(f"expected by objective how many scores, their sum and squares, got {sums!r:.80}")
             kept[name] = (float(sums[0]), float(sums[1]), float(sums[2]))
         return replace(event, at=float(event.at), kept=kept)
-
-    def _check_feedback(self, event: FeedbackGiven) -> FeedbackGiven:
-        check_text(event.decision, "a decision's id", "id")
-        _check_time(event.at)
-        bounds = self._bounds
-        exact = type(event.at) is float and type(event.rewards) is dict
-        try:
-            for name, value in event.rewards.items():
-                low, high = bounds[name]
-                if type(value) is not float or not low <= value <= high:  # the usual number is done with; NaN is not
-                    check_score(self._objectives[name], value, f"rewards.{name}")
-                    exact = False
-        except KeyError as error:
-            known = ", ".join(bounds)
-            raise InputError(f"unknown objective {error!s:.80} in rewards; known: {known}", "rewards") from None
-        except AttributeError:
-            raise InputError(f"expected rewards by objective, got {event.rewards!r:.80}", "rewards") from None
-        if (overall := event.overall) is not None:
-            low, high = self._overall
-            if type(overall) is not float or not low <= overall <= high:
-                check_score(self._setup.overall, overall, "overall")
-                exact = False
-        if event.arm is not None:
-            check_text(event.arm, "an arm", "arm")
-        if event.preference is not None:
-            check_preference(event.preference, self._objectives)
-            exact = exact and _is_plain(event.preference)
-        elif event.overall is None and not event.rewards:
-            raise InputError(
-                "expected feedback with a reward, an overall score or a preference, got none of them: "
-                "each score is given once, and this feedback gives none",
-                "rewards",
-            )
-        if exact:
-            return event
-        return replace(
-            event,
-            rewards=_floats(event.rewards),
-            at=float(event.at),
-            overall=plain(event.overall),
-            preference=_floats(event.preference),
-        )
 
 
 def judge_decision(
@@ -475,5 +477,5 @@ def _floats(values: Mapping[str, float] | None) -> Any:
 
 
 def _check_time(value: Any) -> None:
-    if not (type(value) is float and value - value == 0.0) and not is_number(value):
+    if not is_number(value):
         raise InputError(f"expected a time in seconds since 1970, got {value!r}")

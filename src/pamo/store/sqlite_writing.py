@@ -208,7 +208,6 @@ class SqliteWriting(SqliteJournal):
         return self._gone() or super()._trouble()
 
     def _append(self, events: list[Event]) -> list[Receipt]:
-        self._ages.look()
         fold = self._fold
         ledger = Ledger(fold.scales, self._ages, fold.arm_states, fold.features, fold, user_features=fold.user_features)
         ledger.experiments = fold.groups.experiments
