@@ -705,7 +705,8 @@ def _number_of(typing: Any, bits: Any) -> Any:
 def log(x: float) -> float:
     """Return the logarithm of a finite x ≥ 1e-300 by operations that vectorise; right to a few units of the last place.
 
-    x = m·2^k with m around 1, and log m = 2·artanh((m − 1)/(m + 1)) by its series. A call of the library's logarithm
+    x = m·2^k with m around 1, and log m = 2·artanh(f), f = (m − 1)/(m + 1), by fdlibm's polynomial in f², its odd and
+    its even terms apart: a sum of one term after the other is a chain of waiting. A call of the library's logarithm
     would keep a loop over arms from being compiled for several at a time.
     """
     bits = _bits_of(x)
@@ -717,14 +718,7 @@ def log(x: float) -> float:
     exponent = exponent + 1.0 if large else exponent
     f = (m - 1.0) / (m + 1.0)
     q = f * f
-    s = 1.0 / 21.0
-    s = s * q + 1.0 / 19.0
-    s = s * q + 1.0 / 17.0
-    s = s * q + 1.0 / 15.0
-    s = s * q + 1.0 / 13.0
-    s = s * q + 1.0 / 11.0
-    s = s * q + 1.0 / 9.0
-    s = s * q + 1.0 / 7.0
-    s = s * q + 1.0 / 5.0
-    s = s * q + 1.0 / 3.0
-    return float(exponent * 0.6931471805599453 + (2.0 * f + 2.0 * f * q * s))
+    w = q * q
+    odd = 0.6666666666666735130 + w * (0.2857142874366239149 + w * (0.1818357216161805012 + w * 0.1479819860511658591))
+    even = 0.3999999999940941908 + w * (0.2222219843214978396 + w * 0.1531383769920937332)
+    return float(exponent * 0.6931471805599453 + (2.0 * f + f * q * (odd + q * even)))
