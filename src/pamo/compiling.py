@@ -622,6 +622,29 @@ def lane_of(typing: Any, chunk: Any, lane: Any, lanes: Any) -> Any:
     return line(chunk, numba.types.intp, lanes), code
 
 
+@_written_as(lambda table, lanes: table)
+def eight(typing: Any, table: Any, lanes: Any) -> Any:
+    """Return a table whose lines are `LANES` long, bare, as one of which the compiler knows where its lines are.
+
+    To find a line then takes no code, and no two lines are the same place. That it is one eight of numbers at most the
+    compiler sees as well, but not that it is one: it would unroll a loop over it before it could vectorise it.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if isinstance(lanes, numba.types.NoneType):
+            return arguments[0]
+        view = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+        whole, axes = context.get_value_type(numba.types.intp), table.ndim
+        shape = [builder.extract_value(view.shape, axis) for axis in range(axes)]
+        shape[-1] = builder.and_(shape[-1], ir.Constant(whole, LANES))
+        strides = [ir.Constant(whole, 8 * LANES), ir.Constant(whole, 8)][-axes:]
+        out = context.make_array(table)(context, builder)
+        populate_array(out, data=view.data, shape=shape, strides=strides, itemsize=view.itemsize, meminfo=None)
+        return out._getvalue()
+
+    return table(table, lanes), code
+
+
 @_written_as(lambda rows, n: rows[n // rows.shape[2], :, n % rows.shape[2]])
 def row_of(typing: Any, rows: Any, n: Any) -> Any:
     """Return user n's row, bare, from rows in lanes, (chunks, numbers, lanes): statistics have one lane alone."""
@@ -672,6 +695,14 @@ def seat(n: int, lanes: int | None) -> tuple[int, int]:
     if lanes is None:
         return n, 0
     return n // LANES, n % LANES
+
+
+@inlined
+def narrow(offered: int, lanes: int | None) -> bool:
+    """Tell whether lines of so many arms are `LANES` long; on a GPU nothing pads them."""
+    if lanes is None:
+        return False
+    return offered <= LANES
 
 
 @inlined

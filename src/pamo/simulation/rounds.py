@@ -14,7 +14,7 @@ import numba
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import apart, around, bare, count_of, counted, dimensions, lane_of, seat
+from pamo.compiling import apart, around, bare, count_of, counted, dimensions, eight, lane_of, narrow, seat
 from pamo.policies.base import Keeping, Kept, Run, pick
 from pamo.simulation.learning import PLAN_TYPE, TrialPlan
 from pamo.streams import ENVIRONMENT, POLICY, STATED
@@ -84,7 +84,11 @@ def choosing(kernel: Any, remember: Any = None) -> Any:
                     chunk, lane = seat(n, lanes)
                     tile, user = bare(arms[tiles[n]]), lane_of(users[chunk], lane, lanes)
                     if take is None:
-                        score(scores, plan.offer_size, counted(own, arms), tile, user, shared, run, dims)
+                        if narrow(plan.offer_size, lanes):
+                            line, lines = eight(scores, lanes), eight(tile, lanes)
+                            score(line, plan.offer_size, counted(own, arms), lines, user, shared, run, dims)
+                        else:
+                            score(scores, plan.offer_size, counted(own, arms), tile, user, shared, run, dims)
                     if take is not None:
                         begin = tiles[n] % blocks * plan.offer_size
                         offer = bare(every[begin : begin + plan.offer_size])
