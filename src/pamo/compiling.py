@@ -391,12 +391,12 @@ def _written(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any
     return register
 
 
-def around(function: Callable[..., Any], *kernels: Any) -> Any:
+def around(function: Callable[..., Any], *kernels: Any, form: str = "") -> Any:
     """Compile `function`, a closure over the kernels, so that the next process finds it in the cache.
 
     Numba looks a closure up by its pickled variables, which differ from process to process. We look it up by where the
     kernels come from and by these files' stamps. One that is a closure itself is compiled anew: what it closes over
-    cannot be told.
+    cannot be told. form: what else the function closes over, where that differs.
     """
     places: list[Any] = []
     for kernel in kernels:
@@ -406,7 +406,7 @@ def around(function: Callable[..., Any], *kernels: Any) -> Any:
         place = (code.co_filename, kernel.py_func.__module__, kernel.py_func.__qualname__, code.co_firstlineno, stamp)
         places.append(place if known else None)
     cacheable = None not in places
-    digest = hashlib.sha256(repr(places).encode() + function.__code__.co_code).hexdigest()
+    digest = hashlib.sha256(repr((places, form)).encode() + function.__code__.co_code).hexdigest()
     # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
     # caches of two processes may bear the same: one would then be called for the other.
     function.__qualname__ += f"_{digest[:16] if cacheable else uuid.uuid4().hex}"
@@ -622,8 +622,8 @@ def lane_of(typing: Any, chunk: Any, lane: Any, lanes: Any) -> Any:
     return line(chunk, numba.types.intp, lanes), code
 
 
-@_written_as(lambda table, lanes: table)
-def eight(typing: Any, table: Any, lanes: Any) -> Any:
+@_written_as(lambda table: table)
+def eight(typing: Any, table: Any) -> Any:
     """Return a table whose lines are `LANES` long, bare, as one of which the compiler knows where its lines are.
 
     To find a line then takes no code, and no two lines are the same place. That it is one eight of numbers at most the
@@ -631,8 +631,6 @@ def eight(typing: Any, table: Any, lanes: Any) -> Any:
     """
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if isinstance(lanes, numba.types.NoneType):
-            return arguments[0]
         view = context.make_array(signature.args[0])(context, builder, value=arguments[0])
         whole, axes = context.get_value_type(numba.types.intp), table.ndim
         shape = [builder.extract_value(view.shape, axis) for axis in range(axes)]
@@ -642,7 +640,7 @@ def eight(typing: Any, table: Any, lanes: Any) -> Any:
         populate_array(out, data=view.data, shape=shape, strides=strides, itemsize=view.itemsize, meminfo=None)
         return out._getvalue()
 
-    return table(table, lanes), code
+    return table(table), code
 
 
 @_written_as(lambda rows, n: rows[n // rows.shape[2], :, n % rows.shape[2]])
@@ -695,14 +693,6 @@ def seat(n: int, lanes: int | None) -> tuple[int, int]:
     if lanes is None:
         return n, 0
     return n // LANES, n % LANES
-
-
-@inlined
-def narrow(offered: int, lanes: int | None) -> bool:
-    """Tell whether lines of so many arms are `LANES` long; on a GPU nothing pads them."""
-    if lanes is None:
-        return False
-    return offered <= LANES
 
 
 @inlined

@@ -18,19 +18,7 @@ import numpy as np
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import (
-    bare,
-    compile_for,
-    count_of,
-    dimensions,
-    eight,
-    generally,
-    kernel,
-    lane_of,
-    narrow,
-    row_of,
-    seat,
-)
+from pamo.compiling import bare, compile_for, count_of, dimensions, generally, kernel, lane_of, row_of, seat
 from pamo.environments.base import instance_signature
 from pamo.environments.live import Live, begins, drift, turn
 from pamo.environments.protocols import ALL, assign
@@ -505,10 +493,7 @@ def run_trials(
                         optimal += 1.0 if gap == 0.0 else 0.0
                         tile, own = bare(arms[tiles[i]]), bare(sums[tiles[i] * size + places[i]])
                         values, shared = lane_of(rewards[chunk], lane, lanes), bare(common[trial])
-                        if narrow(size, lanes):
-                            step_arm(eight(tile, lanes), places[i], own, values, shared, spread, dims)
-                        else:
-                            step_arm(tile, places[i], own, values, shared, spread, dims)
+                        step_arm(tile, places[i], own, values, shared, spread, dims)
                     totals[trial, 0] += pareto_regret
                     totals[trial, 1] += overall
                     totals[trial, 2] += optimal
