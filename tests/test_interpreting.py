@@ -49,6 +49,21 @@ def test_what_is_answered_uncompiled_is_what_is_answered_compiled(name: str, unc
     assert uncompiled[name] == walk(name)
 
 
+AFTER_A_RUN = """
+import json
+from pamo import environments, simulate
+from tests.walks import walk
+simulate(["recommended"], environments.Gaussian(users=2), rounds=5, trials=1)
+print(json.dumps(walk("three objectives")))
+"""
+
+
+def test_what_is_answered_does_not_depend_on_what_was_simulated_before(uncompiled: dict[str, list[str]]) -> None:
+    # The simulator's loop rounds otherwise, by code that bears the same names.
+    done = subprocess.run([sys.executable, "-c", AFTER_A_RUN], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == uncompiled["three objectives"]
+
+
 def test_a_function_that_is_off_by_the_last_bit_shows(tmp_path: Path, uncompiled: dict[str, list[str]]) -> None:
     nudged = walked(tmp_path, "--nudged")
     assert {name: nudged[name] != uncompiled[name] for name in WALKS} == dict.fromkeys(WALKS, True)

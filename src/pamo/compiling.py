@@ -24,10 +24,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 from llvmlite import binding, ir  # type: ignore[import-untyped]  # it ships no types
+from numba.core import cgutils
 from numba.core import ir as nodes
 from numba.core.caching import CompileResultCacheImpl, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, compile_result
+from numba.core.compiler import Compiler, Flags, compile_result
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.cpu import CPUContext
 from numba.core.cpu_options import FastMathOptions
@@ -47,6 +48,7 @@ _Files: Any = IndexDataCacheFile
 _Library: Any = JITCodeLibrary
 _Dispatcher: Any = CPUDispatcher
 _Kept: Any = CompileResultCacheImpl
+_Flags: Any = Flags
 _Analysis: Any = AnalysisPass
 _register: Any = register_pass
 
@@ -138,6 +140,10 @@ class _LoopCode(_Library):  # type: ignore[misc]  # of Numba, untyped
         self._final_module = binding.parse_assembly(_ARITHMETIC.sub(freely, str(strict)))
         self._final_module.name = strict.name
         super()._optimize_final_module()
+        # What is called is looked up by its name in all that was loaded: code of one would call that of the other.
+        for function in self._final_module.functions:
+            if function.linkage == binding.Linkage.linkonce_odr and not function.is_declaration:
+                function.name += ".looped"
 
 
 class _InlinedCode(_Library):  # type: ignore[misc]  # of Numba, untyped
@@ -243,18 +249,38 @@ def _only_looks(state: Any) -> bool:
     )
 
 
+class _Compared(_Flags):  # type: ignore[misc]  # of Numba, untyped
+    """How a function is compiled, for Numba to look up what it has compiled so already, thousands of times a function.
+
+    Numba compares all that may be said, defaults included, which takes a tenth of the time of compiling.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> Any:
+        return (isinstance(other, Flags) and self._values == other._values) or super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return _HASH
+
+
+_HASH = hash(Flags())
+
+
 class _Rooted(Compiler):
     """Compiles functions that Python calls, with all that they call."""
 
-    inside = False
-    """Whether it is for other kernels alone, without a way in from Python."""
+    from_python, by_pointer = True, False
+    """The ways in: a call from Python, or through a pointer; none where it is for other kernels alone."""
     apart = False
     """Whether array arguments never overlap, which Numba cannot be told otherwise."""
     looped = False
     """Whether it is part of the simulator's loop."""
 
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any) -> None:
+        flags.__class__ = _Compared
         flags.fastmath = FastMathOptions(False)
+        flags.no_cpython_wrapper, flags.no_cfunc_wrapper = not self.from_python, not self.by_pointer
         super().__init__(typing, target, library, args, result, flags, local)  # type: ignore[no-untyped-call]  # of Numba, untyped
 
     def define_pipelines(self) -> Any:
@@ -264,8 +290,7 @@ class _Rooted(Compiler):
         if self.looped:
             state.library = _LoopCode(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
-        if self.inside:
-            state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
+        if not (self.from_python or self.by_pointer):
             state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
         (pipeline,) = super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
         pipeline.add_pass_after(_Counting, AnnotateTypes)
@@ -278,15 +303,21 @@ class _Rooted(Compiler):
 
 
 class _Inside(_Rooted):
-    inside = True
+    from_python = False
 
 
 class _ApartInside(_Inside):
     apart = True
 
 
-class _Looped(_Rooted):
+class _Loop(_Rooted):
     looped = True
+
+
+class _Looped(_Loop):
+    """Compiles functions that are handed to the loop."""
+
+    from_python, by_pointer = False, True
 
 
 class _LoopedApart(_Looped):
@@ -336,10 +367,31 @@ class _Within(_Dispatcher):  # type: ignore[misc]  # of Numba, untyped
         copy = FunctionType(of.__code__, of.__globals__, of.__name__, of.__defaults__, of.__closure__)
         copy.__module__ = of.__module__
         copy.__qualname__ = f"{of.__qualname__}_looped"  # of two of one name, one might be called for the other
-        return _cached(numba.njit(pipeline_class=_Looped, **OPTIONS)(copy))
+        return _handed(_cached(numba.njit(pipeline_class=_Looped, **OPTIONS)(copy)))
+
+    def get_call_template(self, types: Any, named: Any) -> Any:
+        """Return what a kernel calls, one for all values of a number: the compiler sees it when that is inlined."""
+        return super().get_call_template(tuple(map(numba.types.unliteral, types)), named)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.outside(*arguments)
+
+
+class _Handed(_Dispatcher):  # type: ignore[misc]  # of Numba, untyped
+    """A function that is handed to the simulator's loop, which calls it through a pointer; Python is given another."""
+
+    @cached_property
+    def outside(self) -> Any:
+        return numba.njit(pipeline_class=_Loop, **OPTIONS)(self.py_func)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.outside(*arguments)
+
+
+def _handed(compiled: Any) -> Any:
+    if type(compiled) is CPUDispatcher:
+        compiled.__class__ = _Handed
+    return compiled
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -414,7 +466,7 @@ def around(function: Callable[..., Any], *kernels: Any, form: str = "") -> Any:
     if cacheable:
         compiled = _cached(compiled)
         compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
-    return compiled
+    return _handed(compiled)
 
 
 def compile_for(function: Callable[..., Any], signature: Any) -> Any:
@@ -423,7 +475,7 @@ def compile_for(function: Callable[..., Any], signature: Any) -> Any:
     Naming the signature is what lets an argument be a `numba.types.FunctionType`: code that calls a function through
     such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
     """
-    compiled = _cached(numba.njit(pipeline_class=_Looped, **OPTIONS)(function))
+    compiled = _cached(numba.njit(pipeline_class=_Loop, **OPTIONS)(function))
     with uncollected():  # reading the cache makes as much
         compiled.compile(signature)
     compiled.disable_compile()
@@ -585,6 +637,20 @@ def bare(typing: Any, array: Any) -> Any:
         return view._getvalue()
 
     return array(array), code
+
+
+@_written_as(lambda array: array.fill(0.0))
+def zero(typing: Any, array: Any) -> Any:
+    """Fill an array with zeros, by one call where its numbers lie one behind the other: `fill` is a page of code."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if array.layout != "C" or not isinstance(context, CPUContext):
+            return context.compile_internal(builder, lambda table: table.fill(0.0), signature, arguments)
+        table = context.make_array(array)(context, builder, value=arguments[0])
+        cgutils.memset(builder, table.data, builder.mul(table.nitems, table.itemsize), 0)
+        return context.get_dummy_value()
+
+    return numba.types.none(array), code
 
 
 def _bare_line(context: Any, builder: Any, line: Any, table: Any, start: Any, length: Any, stride: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pamo.arrays import Floats
 from pamo.compiling import inlined
 from pamo.errors import InputError
+from pamo.interpreting import plain
 from pamo.priors import (
     BIAS_MEAN,
     BIAS_RIDGE,
@@ -267,9 +268,10 @@ def preferences(
 
 def prior_before(estimate: Estimate, objectives: int) -> Population:
     """Return the prior of a ridge before anything was seen: its strength λ, what it draws to, how it weighs rounds."""
-    plain, paper = (0.0, estimate.omega) if estimate.weighted or estimate.shared else (1.0, 0.0)
+    even, paper = (0.0, estimate.omega) if estimate.weighted or estimate.shared else (1.0, 0.0)
     prior = Population(mean=np.empty(objectives), numbers=np.empty(NUMBERS))
-    start_population(prior, estimate.level, float(estimate.ridge), plain, float(paper))
+    # Some numbers, once: to have it compiled takes half a second.
+    plain(start_population.py_func)(prior, estimate.level, float(estimate.ridge), even, float(paper))
     return prior
 
 

@@ -42,7 +42,7 @@ import math
 from typing import Any
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import LANES, anywhere, apart, count_of, inlined, kernel, log
+from pamo.compiling import LANES, anywhere, apart, count_of, inlined, kernel, log, zero
 from pamo.rows import counts_at, pair, pulls_at, scored_at, triangle
 
 PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
@@ -177,7 +177,7 @@ def common_numbers(objectives: int) -> int:
 @kernel
 def clear_arms(arms: Floats) -> None:
     """Write a tile of arms of which nothing was seen."""
-    arms.fill(0.0)
+    zero(arms)
     arms[WIDTH].fill(1.0)
 
 

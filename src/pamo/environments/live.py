@@ -111,7 +111,8 @@ def write_features(features: Floats, means: Floats, explained: float, stream: St
         for i in range(arms):
             mean += means[i, d] / arms
         for i in range(arms):
-            square += (means[i, d] - mean) ** 2 / arms
+            away = means[i, d] - mean
+            square += away * away / arms
         scale = math.sqrt(share / square) if square > 0.0 else 0.0
         for i in range(arms):
             features[i, f] = scale * (means[i, d] - mean) + math.sqrt(1.0 - share) * normal(stream)

@@ -220,7 +220,8 @@ def fit_population(
             paper_misfit += own_paper
         distance = sizes
         for d in range(objectives):
-            distance += mean[d] * (active * mean[d] - 2.0 * sums[d]) + PRIOR_LEVELS * (mean[d] - level) ** 2
+            away = mean[d] - level
+            distance += mean[d] * (active * mean[d] - 2.0 * sums[d]) + PRIOR_LEVELS * (away * away)
             sums[d] += PRIOR_LEVELS * level - (PRIOR_LEVELS + active) * mean[d]
             curve[d, d] += PRIOR_LEVELS
         _solve(curve, sums, dims)
@@ -291,7 +292,8 @@ def _fit_levels(
     for d in range(objectives):
         center += population.mean[d] / objectives
     for d in range(objectives):
-        around += (population.mean[d] - center) ** 2 / objectives
+        away = population.mean[d] - center
+        around += away * away / objectives
     width = math.sqrt(around)
     share, low, high = 0.67, center - 0.6 * width, center + 1.2 * width
     low_spread, high_spread = 0.25 * around, 0.25 * around
@@ -379,7 +381,8 @@ def _evidence(
             pull, strength = own_sites[PULL, d], own_sites[STRENGTH, d]
             mean, precision = cavity(room.user, d, room, noise, 1e-9 / around, dims)
             told = log_density(numbers, mean, precision)
-            joint = (pull + mean * precision) ** 2 / (strength + precision) - mean * mean * precision
+            both = pull + mean * precision
+            joint = both * both / (strength + precision) - mean * mean * precision
             total += math.log(room.root[d, d]) + 0.5 * pull * pull / strength
             total += told + 0.5 * math.log1p(strength / precision) - 0.5 * joint
     return total

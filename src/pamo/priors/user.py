@@ -190,7 +190,8 @@ def level_moments(numbers: Floats) -> tuple[float, float]:
     low, high, share = numbers[LEVELS], numbers[LEVELS + 1], numbers[SHARE]
     mean = share * low + (1.0 - share) * high
     within = share * numbers[LEVELS + 2] + (1.0 - share) * numbers[LEVELS + 3]
-    return mean, within + share * (1.0 - share) * (high - low) ** 2
+    apart = high - low
+    return mean, within + share * (1.0 - share) * (apart * apart)
 
 
 @inlined

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from numba import types
 
 from pamo.arrays import Floats
-from pamo.compiling import across, apart, bare, count_of, inlined, kernel, lane_of, row_of, seat
+from pamo.compiling import across, apart, bare, count_of, inlined, kernel, lane_of, row_of, seat, zero
 from pamo.estimators import Kind
 from pamo.priors import (
     NOISE,
@@ -154,12 +154,12 @@ def _tell(users: Users, n: int, prior: Population) -> None:
 def forget_users(users: Users, truth: Floats, plan: TrialPlan, spread: Any, dims: Any) -> None:
     """Set all that is learned of the users to the state before the first round (Alg. 1, initialization)."""
     objectives = count_of(dims)
-    users.read.fill(0.0)
-    users.rows.fill(0.0)
-    users.stated.fill(0.0)
-    users.told.fill(0.0)
-    users.sites.fill(0.0)
-    users.here.fill(0.0)
+    zero(users.read)
+    zero(users.rows)
+    zero(users.stated)
+    zero(users.told)
+    zero(users.sites)
+    zero(users.here)
     for trial in range(len(truth)):
         prior = _prior(users, trial, dims)
         start_population(prior, plan.level, plan.ridge, plan.plain, plan.paper)

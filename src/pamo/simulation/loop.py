@@ -18,7 +18,7 @@ import numpy as np
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import bare, compile_for, count_of, dimensions, generally, kernel, lane_of, row_of, seat
+from pamo.compiling import bare, compile_for, count_of, dimensions, generally, kernel, lane_of, row_of, seat, zero
 from pamo.environments.base import instance_signature
 from pamo.environments.live import Live, begins, drift, turn
 from pamo.environments.protocols import ALL, assign
@@ -278,7 +278,8 @@ def _preference_error(users: Floats, first: int, truth: Floats) -> float:
     for n in range(len(truth)):
         user, square = row_of(users, first + n), 0.0
         for d in range(truth.shape[1]):
-            square += (user[PREFERENCE + d] - truth[n, d]) ** 2
+            error = user[PREFERENCE + d] - truth[n, d]
+            square += error * error
         total += math.sqrt(square)
     return total / len(truth)
 
@@ -344,19 +345,19 @@ def run_trials(
             begin_world(world, means, seed, first_trial + base, trials)
         for tile in range(len(arms)):
             clear_arms(arms[tile])
-        sums.fill(0.0)
-        common.fill(0.0)
-        desk.kept.by_arm.fill(0.0)
-        desk.kept.by_user.fill(0.0)
-        desk.kept.shared.fill(0.0)
+        zero(sums)
+        zero(common)
+        zero(desk.kept.by_arm)
+        zero(desk.kept.by_user)
+        zero(desk.kept.shared)
         if spread is not None:
             for trial in range(trials if spread.arms else 0):
                 start_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], rarely)
-        rewards.fill(0.0)
-        statements.fill(0.0)
+        zero(rewards)
+        zero(statements)
         forget_users(users, truth, plan, spread, rarely)
-        regret.fill(0.0)
-        totals.fill(0.0)
+        zero(regret)
+        zero(totals)
         place, due, due_new = 0, 1, 1
         if world is not None:
             merge(world, arms, sums, common, plan)
@@ -468,10 +469,10 @@ def run_trials(
                         dims,
                     )
                 hear(world, trials, heard, answered, plan, arms, rewards, statements, lanes, dims)
-            if heard == 1:
-                arrive(users, trials, 0, each - plan.newcomers, plan, lanes, rarely)
-            if heard == plan.arrival:
-                arrive(users, trials, each - plan.newcomers, each, plan, lanes, rarely)
+            if heard == 1 or heard == plan.arrival:  # noqa: PLR1714  # Numba takes a set of two for a table
+                first_new = 0 if heard == 1 else each - plan.newcomers
+                last_new = each if heard == plan.arrival else each - plan.newcomers
+                arrive(users, trials, first_new, last_new, plan, lanes, rarely)
             learn_users(users, trials, rewards, statements, plan, lanes, desk.room, spread, dims)
             # Every user chose from the arms as they stood at the round's start.
             if world is not None:

@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import bare, count_of, kernel, lane_of, row_of, seat
+from pamo.compiling import bare, count_of, kernel, lane_of, row_of, seat, zero
 from pamo.environments.live import LIVE_TYPE, Live, draw_offer, hide, write_features
 from pamo.environments.utilities import worth
 from pamo.pareto import margin
@@ -141,7 +141,7 @@ def begin_world(world: World, means: Floats, seed: int, first: int, trials: int)
         write_features(world.features[trial], means[trial], world.live.explained, stream)
     for n in range(len(world.tiles)):
         clear_arms(world.tiles[n])
-    world.rows.fill(0.0)
+    zero(world.rows)
 
 
 @kernel
