@@ -473,7 +473,7 @@ def around(function: Callable[..., Any], *kernels: Any, strict: bool = False, of
     if cacheable:
         compiled = _cached(compiled)
         compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
-    return _handed(compiled)
+    return compiled if strict else _handed(compiled)
 
 
 def compile_for(function: Callable[..., Any], signature: Any) -> Any:
@@ -695,6 +695,27 @@ def lane_of(typing: Any, chunk: Any, lane: Any, lanes: Any) -> Any:
     return line(chunk, numba.types.intp, lanes), code
 
 
+@_written_as(lambda table: table)
+def eight(typing: Any, table: Any) -> Any:
+    """Return a table whose lines are `LANES` long, bare, as one of which the compiler knows where its lines are.
+
+    To find a line then takes no code, and no two lines are the same place. That it is one eight of numbers at most the
+    compiler sees as well, but not that it is one: it would unroll a loop over it before it could vectorise it.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+        whole, axes = context.get_value_type(numba.types.intp), table.ndim
+        shape = [builder.extract_value(view.shape, axis) for axis in range(axes)]
+        shape[-1] = builder.and_(shape[-1], ir.Constant(whole, LANES))
+        strides = [ir.Constant(whole, 8 * LANES), ir.Constant(whole, 8)][-axes:]
+        out = context.make_array(table)(context, builder)
+        populate_array(out, data=view.data, shape=shape, strides=strides, itemsize=view.itemsize, meminfo=None)
+        return out._getvalue()
+
+    return table(table), code
+
+
 @_written_as(lambda rows, n: rows[n // rows.shape[2], :, n % rows.shape[2]])
 def row_of(typing: Any, rows: Any, n: Any) -> Any:
     """Return user n's row, bare, from rows in lanes, (chunks, numbers, lanes): statistics have one lane alone."""
@@ -815,7 +836,8 @@ def _number_of(typing: Any, bits: Any) -> Any:
 def log(x: float) -> float:
     """Return the logarithm of a finite x ≥ 1e-300 by operations that vectorise; right to a few units of the last place.
 
-    x = m·2^k with m around 1, and log m = 2·artanh((m − 1)/(m + 1)) by its series. A call of the library's logarithm
+    x = m·2^k with m around 1, and log m = 2·artanh(f), f = (m − 1)/(m + 1), by fdlibm's polynomial in f², its odd and
+    its even terms apart: a sum of one term after the other is a chain of waiting. A call of the library's logarithm
     would keep a loop over arms from being compiled for several at a time.
     """
     bits = _bits_of(x)
@@ -827,14 +849,7 @@ def log(x: float) -> float:
     exponent = exponent + 1.0 if large else exponent
     f = (m - 1.0) / (m + 1.0)
     q = f * f
-    s = 1.0 / 21.0
-    s = s * q + 1.0 / 19.0
-    s = s * q + 1.0 / 17.0
-    s = s * q + 1.0 / 15.0
-    s = s * q + 1.0 / 13.0
-    s = s * q + 1.0 / 11.0
-    s = s * q + 1.0 / 9.0
-    s = s * q + 1.0 / 7.0
-    s = s * q + 1.0 / 5.0
-    s = s * q + 1.0 / 3.0
-    return float(exponent * 0.6931471805599453 + (2.0 * f + 2.0 * f * q * s))
+    w = q * q
+    odd = 0.6666666666666735130 + w * (0.2857142874366239149 + w * (0.1818357216161805012 + w * 0.1479819860511658591))
+    even = 0.3999999999940941908 + w * (0.2222219843214978396 + w * 0.1531383769920937332)
+    return float(exponent * 0.6931471805599453 + (2.0 * f + f * q * (odd + q * even)))

@@ -106,15 +106,18 @@ def _own_freedom(arms: Floats, j: int, along: float) -> float:
 
 
 @inlined
-def _is_even(arms: Floats, dims: Any) -> bool:
-    """Whether every pull of every arm gave every objective, and nothing is under way: then N_e is N_i.
+def _look_over(arms: Floats, offered: int, dims: Any) -> tuple[bool, bool]:
+    """Whether every pull of every arm gave every objective, and nothing is under way; and whether an arm is fresh.
 
-    That is the simulator's case, and there is nothing to divide by objective.
+    The first is the simulator's case: N_e is then N_i, and there is nothing to divide by objective. Of the second, an
+    arm of which nothing was seen, there is none after the first rounds, and nothing to work out.
     """
-    uneven, complete, pending = 0, complete_at(count_of(dims)), pending_at(count_of(dims))
+    uneven, fresh, complete, pending = 0, 0, complete_at(count_of(dims)), pending_at(count_of(dims))
     for j in range(arms.shape[1]):
-        uneven |= 1 if arms[PULLS, j] + arms[pending, j] != arms[complete, j] else 0
-    return uneven == 0
+        pulls = arms[PULLS, j] + arms[pending, j]
+        uneven |= 1 if pulls != arms[complete, j] else 0
+        fresh += 1 if pulls == 0.0 else 0
+    return uneven == 0, fresh > arms.shape[1] - offered  # those that pad are as fresh
 
 
 @inlined
@@ -178,14 +181,19 @@ def deviations(level: float, noisy: float) -> float:
 
 
 @inlined
-def _terms(offered: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any) -> Any:
-    """What the reward bonuses of all arms share: ζ, κ, a, ν_a, κ·s̄², log N − log⁺(K/10), ζ·B, √Σc_d²v_d and 1/u."""
+def _terms(offered: int, fresh: bool, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any) -> Any:
+    """What the reward bonuses of all arms share: ζ, κ, a, ν_a, κ·s̄², log N − log⁺(K/10), ζ·B, √Σc_d²v_d and 1/u.
+
+    ζ·B and √Σc_d²v_d are 0 where no arm is fresh: only of those they are read.
+    """
     scale, prior = run.hyperparameters[0], run.hyperparameters[1]
     noisy, pulls = min(_worth(common, dims), 1.0), _all_pulls(arms, dims)
     shared, level = prior * _common_variance(common, user, dims), log(pulls / max(offered / _MANY, 1.0))
-    few, first = run.hyperparameters[2] + noisy, scale * _first_scale(offered, pulls)
-    unseen, many = _unseen(user, common, dims), min(max(offered / _MANY - 1.0, 0.0), 1.0)
-    return scale, prior, noisy, few, shared, level, first, unseen, many * many / max(unseen * unseen, 1e-300)
+    first, unseen, tight, many = 0.0, 0.0, 0.0, min(max(offered / _MANY - 1.0, 0.0), 1.0)
+    if fresh or many > 0.0:
+        unseen = _unseen(user, common, dims)
+        first, tight = scale * _first_scale(offered, pulls), many * many / max(unseen * unseen, 1e-300)
+    return scale, prior, noisy, run.hyperparameters[2] + noisy, shared, level, first, unseen, tight
 
 
 _UNSEEN = 7
@@ -233,8 +241,9 @@ def _score_hidden_v(
     scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
     noise = run.hyperparameters[3] * math.sqrt(user[noise_at(count_of(dims))])
-    terms, rounds = _terms(offered, arms, user, common, run, dims), t * min(math.sqrt(_MANY / offered), 1.0)
-    if _is_even(arms, dims):
+    even, fresh = _look_over(arms, offered, dims)
+    terms, rounds = _terms(offered, fresh, arms, user, common, run, dims), t * min(math.sqrt(_MANY / offered), 1.0)
+    if even:
         for j in range(len(scores)):
             known = max(arms[PULLS, j], 1.0)
             bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], terms[_UNSEEN], terms, dims)
@@ -252,8 +261,9 @@ def _score_hidden_v(
 def _score_estimated_v(
     scores: Floats, offered: int, t: int, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any
 ) -> None:
-    terms = _terms(offered, arms, user, common, run, dims)
-    if _is_even(arms, dims):
+    even, fresh = _look_over(arms, offered, dims)
+    terms = _terms(offered, fresh, arms, user, common, run, dims)
+    if even:
         for j in range(len(scores)):
             known = max(arms[PULLS, j], 1.0)
             bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], terms[_UNSEEN], terms, dims)

@@ -263,7 +263,10 @@ class _Ready:
                 records=records,
                 progress=progress,
             )
-        choose = choosing(type(self.policy).kernel, type(self.policy).remember)
+        live = environment.live
+        offered = plan.offer_size if live is None or live.offered == 0 else live.offered
+        narrow = device == "cpu" and offered <= LANES
+        choose = choosing(type(self.policy).kernel, type(self.policy).remember, narrow)
         draw = drawing(type(environment).draw)
         if device == "cuda":
             seconds = _cuda().play(
@@ -285,7 +288,6 @@ class _Ready:
         noted = np.zeros((1, 1)) if notes is None else notes
         counts, stop = np.zeros(trials, dtype=np.int64), np.zeros(1, dtype=np.int64)
         pieces = _pieces(trials, workers, abreast(plan, trials))
-        live = environment.live
         loop = trial_loop(environment.objectives, self._spread is not None, observer is not None, live is not None)
         kernels: tuple[Any, ...] = (
             choose,

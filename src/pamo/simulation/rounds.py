@@ -14,7 +14,7 @@ import numba
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import apart, around, bare, count_of, counted, dimensions, lane_of, seat
+from pamo.compiling import apart, around, bare, count_of, counted, dimensions, eight, lane_of, seat
 from pamo.policies.base import Keeping, Kept, Run, pick
 from pamo.simulation.learning import PLAN_TYPE, TrialPlan
 from pamo.streams import ENVIRONMENT, POLICY, STATED
@@ -31,14 +31,17 @@ KEPT_TYPE = types.NamedTuple((_floats(3), _floats(3), _floats(2)), Kept)
 
 
 @cache
-def choosing(kernel: Any, remember: Any = None) -> Any:
+def choosing(kernel: Any, remember: Any = None, narrow: bool = False) -> Any:
     """Return what has all users of several trials choose by a policy's kernel.
+
+    narrow: whether tiles have lines of `LANES`, as for offers of up to so many arms on the processor.
 
     Where the policy keeps rows of its own, what was heard last, of the round `heard`, is first taken into them by its
     `remember`: nobody needs them earlier, and the loop is the same for all policies.
     """
     score = apart(kernel.py_func)
     take = None if remember is None else apart(remember.py_func)
+    lined = eight if narrow else bare
 
     def choose_round(
         chosen: Ints,
@@ -84,7 +87,7 @@ def choosing(kernel: Any, remember: Any = None) -> Any:
                     chunk, lane = seat(n, lanes)
                     tile, user = bare(arms[tiles[n]]), lane_of(users[chunk], lane, lanes)
                     if take is None:
-                        score(scores, plan.offer_size, counted(own, arms), tile, user, shared, run, dims)
+                        score(lined(scores), plan.offer_size, counted(own, arms), lined(tile), user, shared, run, dims)
                     if take is not None:
                         begin = tiles[n] % blocks * plan.offer_size
                         offer = bare(every[begin : begin + plan.offer_size])
@@ -92,7 +95,7 @@ def choosing(kernel: Any, remember: Any = None) -> Any:
                         score(scores, plan.offer_size, counted(own, arms), tile, user, shared, about, dims)
                     chosen[n] = pick(scores, plan.offer_size, stream)
 
-    return around(choose_round, *(one for one in (kernel, remember) if one is not None))
+    return around(choose_round, *(one for one in (kernel, remember) if one is not None), of=narrow)
 
 
 @cache
