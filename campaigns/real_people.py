@@ -26,8 +26,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import count
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -225,11 +226,19 @@ class PooledGreedy:
     An item's scores are its mean, with one rating's worth of the mean of all; so that it need not try each.
     """
 
-    def __init__(self, arms: int, objectives: int) -> None:
-        self._draw = np.random.default_rng(1)
+    def __init__(self, arms: int, objectives: int, seed: Sequence[int] = (1,)) -> None:
+        self._shape, self._trials = (arms, objectives), count(1)
+        self._draw = np.random.default_rng(seed)
         self._sums = np.zeros((arms, objectives + 1))  # of (1, r), by item
         self._gram = np.diag([1e-6, *[0.02] * objectives])  # a little is needed until there are rounds enough
         self._right = self._gram @ [0.0, *[1.0 / objectives] * objectives]
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return what a trial begins with: each breaks ties by draws of its own.
+
+        With the same in all trials, chance would decide for all of them at once how many arms the first round tries.
+        """
+        return type(self)(*self._shape, seed=(1, next(self._trials)))
 
     def choose(self, user: int, offer: Ints) -> int:
         """Return the best of these by everybody's weights."""

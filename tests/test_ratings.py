@@ -529,6 +529,33 @@ def test_chance_costs_next_to_nothing_and_small_differences_are_found(spread: fl
     assert max(above) <= most, above
 
 
+def usual_people(seed: int, differ: bool, stretch: float = 1.0) -> foretelling.Rounds:
+    """Five rounds of 80 people, who are drawn to everybody's as strongly as people usually are, or do not differ."""
+    draw, noise, apart = np.random.default_rng(seed), 0.15, float(differ)
+    level, weight = (apart * noise / math.sqrt(rounds) for rounds in foretelling.USUAL)
+    reward = draw.uniform(size=(400, 3))
+    own = TASTE + weight * math.sqrt(12.0) * draw.normal(size=(80, 3))  # of a uniform reward the variance is 1/12
+    overall = (reward * np.repeat(own, 5, axis=0)).sum(axis=1) + np.repeat(level * draw.normal(size=80), 5)
+    overall += noise * draw.normal(size=400)
+    return foretelling.Rounds(stretch * reward, overall, np.arange(0, 401, 5))
+
+
+def test_of_few_rounds_differences_are_found_that_are_as_people_usually_have_them() -> None:
+    found = {
+        differ: sum(foretelling.fit(usual_people(seed, differ)).ridge[1] < 1e6 for seed in range(40))
+        for differ in (False, True)
+    }
+    assert found[True] >= 28, found  # 23 without one strength that is named beforehand
+    assert found[False] <= 6, found
+
+
+def test_what_is_usual_is_on_no_scale() -> None:
+    for stretch in (0.1, 10.0):
+        common, moved = (foretelling.fit(usual_people(1, True, each)) for each in (1.0, stretch))
+        assert moved.ridge[0] == pytest.approx(common.ridge[0], rel=1e-9)
+        assert moved.ridge[1:] == pytest.approx(stretch**2 * common.ridge[1:], rel=0.5)
+
+
 def test_one_round_of_each_of_many_tells_of_all_and_one_of_a_few_of_each() -> None:
     rounds = rounds_of(people(users=40, each=1, spread=0.3, bias=0.3))
     users, common = foretelling.summed(rounds), foretelling.fit(rounds)

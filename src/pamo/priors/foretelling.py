@@ -3,10 +3,10 @@
 With x = (1, r − r̄), A = Σŵ·x·xᵀ and a = Σŵ·x·g over a user's rounds, and Λ = diag(λ_b, λ_c, …, λ_c), the user's
 intercept and weights are β = μ + (A + Λ)⁻¹(a − Aμ): everybody's, μ, and as much of the user's own as Λ lets in. λ_b,
 λ_c and φ of ŵ = 1 − φ + φ·x̄/‖r‖² are those that foretell best what is left out, a round at a time, as far as one can
-be sure of it: a large λ means that nobody differs, and what is gained over that counts for less by SURE of its standard
-errors over users. So they differ by no more than chance leaves of it. Since there is an intercept and r is centred, the
-zeros of the scales do not matter; since no likelihood is asked, noise that varies with r does not pass for a difference
-between users.
+be sure of it: a large λ means that nobody differs, and what is gained over that, or over what people usually differ by,
+counts for less by some of its standard errors over users. So they differ by no more than chance leaves of it. Since
+there is an intercept and r is centred, the zeros of the scales do not matter; since no likelihood is asked, noise that
+varies with r does not pass for a difference between users.
 
 To choose, rounds of some users are needed. The rest is a function of the sums: β of any user's moments.
 """
@@ -25,8 +25,13 @@ from pamo.statistics import UserStatistics
 
 ALIKE = math.log(1e12)
 """log λ at which users do not differ."""
-SURE = 1.28
-"""Standard errors over users by which a gain is taken for less than it seems: of the rest one is sure by 90 %."""
+SURE, SOUGHT = 1.0, 1.64
+"""Standard errors over users by which a gain is taken for less than it seems: of a strength that was named beforehand,
+and of one that was sought among many, which may look good by chance."""
+USUAL = 30.0, 80.0
+"""How strongly people are usually drawn to everybody's: by how many rounds' worth the level is, and each weight."""
+OWN = 4.0
+"""Rounds' worth that everybody's noise counts for a user's own, where it is asked whether users differ."""
 LEVELS, LEAST_LEVEL = 8, 100
 """Rounds are as noisy as those of about the score that is foretold: groups at most, and rounds in each at least."""
 FEW = 10
@@ -123,13 +128,36 @@ def left_out(errors: Floats, x: Floats, left: Floats, factors: Floats, starts: I
 class _Search:
     """How well each strength foretells, with given weights: every user's squared error, kept once it is worked out.
 
-    noise: of each round, how much its square counts for less. sure: standard errors by which a gain is taken for less.
+    noise: of each round, how much its square counts for less. sure: standard errors by which a gain over the place
+    `against` is taken for less.
     """
 
-    def __init__(self, x: Floats, left: Floats, factors: Floats, noise: Floats, starts: Ints, sure: float) -> None:
+    def __init__(
+        self,
+        x: Floats,
+        left: Floats,
+        factors: Floats,
+        noise: Floats,
+        starts: Ints,
+        sure: float = 0.0,
+        against: Place = NOBODY,
+    ) -> None:
         self._given = (x, left, factors, noise, starts)
-        self._sure = sure
+        self._sure, self._against = sure, against
         self._tried: dict[Place, Floats] = {}
+
+    def suppose(self, usual: Place) -> None:
+        """Hold places against the usual one, if that surely gains over nobody's differing; else against the latter.
+
+        Where nobody differs the usual strength costs something, while the best of many may gain by chance. So it takes
+        less to be sure by it. Who scatters more counts for less here; but not when a strength is sought, since who
+        differs most seems to scatter as well.
+        """
+        alone, counts = self.errors(NOBODY), np.diff(self._given[-1])
+        own = (alone * counts.sum() / max(float(alone.sum()), 1e-300) + OWN) / (counts + OWN)
+        gains = (alone - self.errors(usual)) / own
+        surely = gains.sum() > SURE * _stray(gains)
+        self._sure, self._against = (SURE, usual) if surely else (SOUGHT, NOBODY)
 
     def errors(self, place: Place) -> Floats:
         if place not in self._tried:
@@ -145,19 +173,22 @@ class _Search:
         return found
 
     def bound(self, place: Place) -> float:
-        """Return the error that it surely does not exceed, if that of nobody's differing is what it is."""
+        """Return the error that it surely does not exceed, if that of what it is held against is what it is."""
         errors = self.errors(place)
-        return float(errors.sum()) + self._sure * _stray(errors - self.errors(NOBODY))
+        return float(errors.sum()) + self._sure * _stray(errors - self.errors(self._against))
 
     def best(self, *, weights: bool) -> Place:
-        """Return the place of the least bound: on a coarse grid, and from there by steps that grow finer."""
+        """Return the place of the least bound: by steps from a coarse grid, or from what it is held against."""
         coarse = [*np.arange(_LOWEST, _HIGHEST + 0.1, 2.0 * _STEP).tolist(), ALIKE]
         *given, starts = self._given
         users = min(int(np.searchsorted(starts, _ROUGHLY)), len(starts) - 1)
         x, left, factors, noise = (each[: starts[users]] for each in given)
         part = starts[: users + 1]
-        some = _Search(x, left, factors, noise, part, self._sure) if users < len(starts) - 1 else self
-        best = min(((b, c) for b in coarse for c in (coarse if weights else [ALIKE])), key=some.bound)
+        some = self
+        if users < len(starts) - 1:
+            some = _Search(x, left, factors, noise, part, self._sure, self._against)
+        grid = [(b, c) for b in coarse for c in (coarse if weights else [ALIKE])]
+        best = min([*grid, self._against] if weights else grid, key=some.bound)
         step = _STEP
         while step > _FINEST:
             near = min(((_moved(best[0], i * step), _moved(best[1], j * step)) for i, j in _AROUND), key=self.bound)
@@ -194,6 +225,13 @@ def _ridge(place: Place, size: int) -> Floats:
 def _stray(gains: Floats) -> float:
     """Return the standard error of a sum over users."""
     return math.sqrt(len(gains)) * float(gains.std())
+
+
+def _usual(x: Floats) -> Place:
+    """Return how strongly people are usually drawn to everybody's, as the place for these rewards."""
+    level, weight = USUAL
+    strength = weight * max(float((x[:, 1:] ** 2).mean()), 1e-300)
+    return math.log(level), min(max(math.log(strength), _LOWEST), _HIGHEST)
 
 
 def _noises(told: Floats, left: Floats) -> Floats:
@@ -271,8 +309,10 @@ def _fit(rounds: Rounds, differ: str) -> Foretelling:
         tried = _moments(users, mixture, center)
         pooled, _ = _everybody(tried, None, guess, guess.noise)
         if choosing and differ == "all" and reference is None:
-            noises, sure = _noises(x @ pooled, overall - x @ pooled), SURE
-        search = _Search(x, overall - x @ pooled, 1.0 - phi + phi * shares, noises, starts, sure)
+            noises, sure = _noises(x @ pooled, overall - x @ pooled), SOUGHT
+        search = _Search(x, overall - x @ pooled, 1.0 - phi + phi * shares, noises, starts)
+        if sure:
+            search.suppose(_usual(x))
         gains = np.zeros(0) if reference is None else reference - search.errors(places[-1])
         if reference is None or gains.sum() > max(sure * _stray(gains), 1e-9 * reference.sum()):
             if choosing:
