@@ -26,7 +26,7 @@ COURTESY = 10
 
 UNCOMPILED = (
     "pamo serves uncompiled code, as it does the first time on a machine: another process compiles it, which takes "
-    "about a minute, and the answers stay the same"
+    "half a minute to a minute, and the answers stay the same"
 )
 COMPILED = "pamo serves compiled code now"
 
@@ -172,7 +172,7 @@ class _Told(Listener):
     def on_start(self, event: Any) -> None:
         if not _Told.told:
             _Told.told = True
-            _say("pamo compiles what it needs, as it does the first time on a machine: about a minute")
+            _say("pamo compiles what it needs, as it does the first time on a machine: half a minute to a minute")
 
     def on_end(self, event: Any) -> None:
         pass
