@@ -157,3 +157,33 @@ def test_what_a_loop_does_not_tell_gets_a_sentence() -> None:
             player.choose(0, offer)
     with pytest.raises(InputError, match=r"arms from 0 to 3, at least one, got \[4\]"):
         player.learn(0, 4, [0.1, 0.2], 0.3, [0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("reward", "overall"),
+    [([0.1, float("nan")], 0.3), ([0.1, 0.2], float("inf")), ("much", 0.3), ([0.1, 0.2], None)],
+)
+def test_a_player_takes_nothing_in_that_is_no_number(reward: Any, overall: Any) -> None:
+    player = Player.of("recommended", users=3, arms=4, objectives=2)
+    player.learn(1, 2, [0.1, 0.2], 0.3)
+    before = player.__getstate__()
+    with pytest.raises(InputError, match="finite numbers as reward and overall score"):
+        player.learn(1, 2, reward, overall)
+    assert repr(player.__getstate__()) == repr(before)
+
+
+def test_users_and_arms_of_a_player_are_numbers_and_preferences_finite() -> None:
+    player = Player.of("prucb-up", users=3, arms=4, objectives=2)
+    for user in ("ann", 1.5, None):
+        with pytest.raises(InputError, match=r"a user from 0 to 2, got ('ann'|1\.5|None)"):
+            player.choose(user)  # type: ignore[arg-type]
+    for offer in (["a"], [0.5]):
+        with pytest.raises(InputError, match="arms from 0 to 3, at least one"):
+            player.choose(0, offer)
+    with pytest.raises(InputError, match="arms from 0 to 3, at least one"):
+        player.learn(0, "a", [0.1, 0.2], 0.3, [0.5, 0.5])  # type: ignore[arg-type]
+    for stated in ([0.5], [0.5, float("nan")], "much"):
+        with pytest.raises(InputError, match="a stated preference of 2 finite weights"):
+            player.learn(0, 1, [0.1, 0.2], 0.3, stated)
+    player.learn(np.int64(0), np.int64(1), [0.1, 0.2], 0.3, [0.5, 0.5])  # type: ignore[arg-type]
+    assert player.choose(np.int64(0)) in range(4)  # type: ignore[arg-type]

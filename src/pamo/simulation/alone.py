@@ -66,7 +66,7 @@ and then the users."""
 
 ALL = -(2**62)
 """In place of a user: all users of a round."""
-DONE, WAITING, NO_USER, NO_ARM = 0, -1, -2, -3
+DONE, WAITING, NO_USER, NO_ARM, NO_NUMBER = 0, -1, -2, -3, -4
 """What a call says where it is no arm: learned; that a round has to be learned before; that there is no such user, or
 arm."""
 
@@ -209,6 +209,11 @@ def learning_alone(remember: Any, reads_spread: Any, dims: Any) -> Any:
                 return NO_USER
             if arm < 0 or arm >= plan.arms:
                 return NO_ARM
+            total = overall
+            for d in range(objectives):
+                total += reward[d]
+            if not math.isfinite(total):
+                return NO_NUMBER
             if marks[pulled + user] >= 0:
                 return WAITING
             first, last, rewards = user, user + 1, cube_of(board, marks, REWARDS)

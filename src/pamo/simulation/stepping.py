@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import index
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ from pamo.simulation.alone import (
     ALL,
     AT_ONCE,
     DRAWS,
+    NO_ARM,
+    NO_NUMBER,
     NO_USER,
     ROUND,
     SERVED,
@@ -44,6 +47,7 @@ from pamo.simulation.loop import filled, zeros
 from pamo.streams import POLICY, stream_for
 
 _FLOAT, _WHOLE = np.dtype(np.float64), np.dtype(np.int64)
+_SCORES = "expected finite numbers as reward and overall score, got {}: leave out a pull of which a score is missing"
 
 
 class Player:
@@ -193,9 +197,11 @@ class Player:
 
         preference: this round's c_t, where it is known beforehand: Algorithm 3 as its analysis has it, with `prucb-kp`.
         """
-        arms = self._every if offer is None else np.atleast_1d(np.asarray(offer, _WHOLE, "C"))
+        arms = self._every if offer is None else self._offered(offer)
+        if type(user) is not int:
+            user = self._place(user, NO_USER)
         if preference is not None:
-            self._tables["asked"][:] = preference
+            self._tables["asked"][:] = self._weights(preference, "a preference")
         try:
             arm: int = self._choose(self._board, arms, user)
             if arm == WAITING:
@@ -212,15 +218,24 @@ class Player:
         self, user: int, arm: int, reward: npt.ArrayLike, overall: float, stated: npt.ArrayLike | None = None
     ) -> None:
         """Take in what a pull gave, and what the user stated afterwards, for a policy that reads it."""
-        given = np.asarray(reward, _FLOAT, "C")
+        try:
+            given, score = np.asarray(reward, _FLOAT, "C"), float(overall)
+        except (TypeError, ValueError):
+            raise InputError(_SCORES.format(f"{reward!r:.80} and {overall!r:.40}")) from None
         if given.shape != (self._objectives,):
             raise InputError(f"expected a reward of {self._objectives} objectives, got {given.size}")
+        if type(user) is not int:
+            user = self._place(user, NO_USER)
+        if type(arm) is not int:
+            arm = self._place(arm, NO_ARM)
         if self._plan.wants_stated:
             self._hear(user, stated)
-        told: int = self._learn(self._board, given, float(overall), user, arm)
+        told: int = self._learn(self._board, given, score, user, arm)
         if told == WAITING:
             self._end_round()
             self.learn(user, arm, given, overall, stated)
+        elif told == NO_NUMBER:
+            raise InputError(_SCORES.format(f"{given.tolist()} and {score}"))
         elif told < 0:
             self._refuse(told, user, [arm])
         elif self._at_once:
@@ -236,7 +251,7 @@ class Player:
             self._refuse(NO_USER, user, [])
         if self._marks[SERVED + self._plan.users + user] >= 0:
             self._end_round()
-        self._tables["statements"][user, :, 0] = stated
+        self._tables["statements"][user, :, 0] = self._weights(stated, "a stated preference")
 
     def _end_round(self) -> None:
         """Learn what the round gave."""
@@ -245,10 +260,34 @@ class Player:
             self._fit()
         self.round += 1
 
-    def _refuse(self, said: int, user: int, arms: list[int]) -> None:
+    def _offered(self, offer: npt.ArrayLike) -> Any:
+        arms = np.atleast_1d(np.asarray(offer))
+        if arms.dtype.kind not in "iu":
+            self._refuse(NO_ARM, 0, arms.tolist())
+        return np.ascontiguousarray(arms, _WHOLE)
+
+    def _place(self, given: Any, otherwise: int) -> int:
+        """Return a user's or an arm's number as Python has it."""
+        try:
+            return index(given)
+        except TypeError:
+            self._refuse(otherwise, given, [given])
+            raise
+
+    def _weights(self, given: npt.ArrayLike, what: str) -> Any:
+        """Return a preference that was given."""
+        try:
+            weights = np.asarray(given, _FLOAT)
+        except (TypeError, ValueError):
+            weights = np.empty(0)
+        if weights.shape != (self._objectives,) or not np.isfinite(weights).all():
+            raise InputError(f"expected {what} of {self._objectives} finite weights, got {given!r:.80}")
+        return weights
+
+    def _refuse(self, said: int, user: Any, arms: list[Any]) -> None:
         """Raise the error that a call's answer stands for."""
         if said == NO_USER:
-            raise InputError(f"expected a user from 0 to {self._plan.users - 1}, got {user}")
+            raise InputError(f"expected a user from 0 to {self._plan.users - 1}, got {user!r:.40}")
         raise InputError(f"expected arms from 0 to {self._arm_count - 1}, at least one, got {arms!r:.80}")
 
     def _fit(self) -> None:
