@@ -28,7 +28,7 @@ import numpy as np
 
 from pamo import environments, policies, simulate
 from pamo.arrays import Floats
-from pamo.compiling import count_of, kernel, log
+from pamo.compiling import count_of, kernel
 from pamo.environments import Environment
 from pamo.experiments.compare import linear_trials
 from pamo.experiments.suites import SUITES
@@ -38,6 +38,7 @@ from pamo.policies.base import value_of
 from pamo.policies.variance import PrucbHpV, _all_pulls, _common_variance, _preference_bonus, _squares
 from pamo.reading import LOG_PULLS, PULLS, noise_at
 from pamo.simulation.cpu import DEVICES
+from pamo.words import log
 
 PARTS = {part.name: part for part in SUITES["regret"]}
 HIDDEN: Mapping[str, Environment] = PARTS["hidden"].settings

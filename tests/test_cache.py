@@ -241,7 +241,8 @@ def test_what_is_being_written_is_not_yesterdays(tmp_path: Path) -> None:
 
 
 WITHIN = """
-from pamo.compiling import apart, kernel, log
+from pamo.compiling import apart, kernel
+from pamo.words import log
 
 part = apart(log.py_func)
 

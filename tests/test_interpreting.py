@@ -17,9 +17,10 @@ import pytest
 from llvmlite import binding  # type: ignore[import-untyped]  # it ships no types
 
 from pamo import interpreting
-from pamo.compiling import count_of, dimensions, entry, kernel, log, looped
+from pamo.compiling import count_of, dimensions, entry, kernel, looped
 from pamo.interpreting import plain
 from pamo.streams import below, normal, stream_for
+from pamo.words import log
 from tests.walks import WALKS, walk
 
 

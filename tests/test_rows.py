@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pamo.arrays import Floats
-from pamo.compiling import dimensions, kernel, log
+from pamo.compiling import dimensions, kernel
 from pamo.estimators import overall_means, reward_means, reward_scatters
 from pamo.reading import (
     LOG_PULLS,
@@ -31,6 +31,7 @@ from pamo.reading import (
 )
 from pamo.rows import arm_width, observe_arms, observe_users, pair, stated_width, user_width
 from pamo.statistics import ArmStatistics, UserStatistics
+from pamo.words import log
 
 
 @kernel

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import math
 import operator
 import os
 import re
@@ -22,21 +21,16 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
-import numpy as np
-import numpy.typing as npt
-from llvmlite import binding, ir  # type: ignore[import-untyped]  # it ships no types
-from numba.core import cgutils
+from llvmlite import binding  # type: ignore[import-untyped]  # it ships no types
 from numba.core import ir as nodes
 from numba.core.caching import CompileResultCacheImpl, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags, compile_result
 from numba.core.compiler_machinery import AnalysisPass, register_pass
-from numba.core.cpu import CPUContext
 from numba.core.cpu_options import FastMathOptions
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import AnnotateTypes
 from numba.extending import intrinsic, overload
-from numba.np.arrayobj import populate_array
 
 from pamo.collecting import uncollected
 from pamo.interpreting import FORMS, NotCompiledError, plain, refusing, standing_in
@@ -52,9 +46,6 @@ _Kept: Any = CompileResultCacheImpl
 _Flags: Any = Flags
 _Analysis: Any = AnalysisPass
 _register: Any = register_pass
-
-LANES = 8
-"""Arms, or the simulator's users, that are worked on abreast."""
 
 SPECIALISED = frozenset(int(number) for number in os.environ.get("PAMO_SPECIALISED", "1,2,3,4,5,6,7,8").split(","))
 """For these numbers of objectives a kernel is compiled for that very number; one kernel serves all others.
@@ -173,6 +164,10 @@ class _InlinedCode(_Library):  # type: ignore[misc]  # of Numba, untyped
         """Do nothing: what Python would find there is for functions that Python calls."""
 
 
+_UNCOUNTED: set[Any] = set()
+"""Of the words of kernels (`written_as`) those that return an array without a count of references."""
+
+
 @_register(mutates_CFG=False, analysis_only=True)
 class _Counting(_Analysis):  # type: ignore[misc]  # of Numba, untyped
     """Has a function that only looks at arrays, and makes none, leave their counts of references alone.
@@ -213,7 +208,7 @@ def _only_looks(state: Any) -> bool:
     def calls(function: Any, result: bool) -> bool:
         """Tell whether a call of a function, with arrays, makes none; result: whether it returns one."""
         key = getattr(function, "typing_key", None)
-        if isinstance(function, types.NamedTupleClass) or key in (bare, lane_of, row_of, line_of, grid_of, cube_of):
+        if isinstance(function, types.NamedTupleClass) or key in _UNCOUNTED:
             return True
         compiled = isinstance(function, types.Dispatcher | types.FunctionType) or key in (len, (types.Array, "fill"))
         return not result and (compiled or key in FORMS)
@@ -431,11 +426,11 @@ def looped(compiled: Any) -> Any:
 
 def anywhere(function: Function) -> Function:
     """Return the function itself for Python to call; where a kernel calls it, it is compiled into that kernel."""
-    _written(function)(lambda *types: function)
+    written(function)(lambda *types: function)
     return function
 
 
-def _written(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+def written(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
     """Have a kernel that calls `function` compile what is returned of the types that it calls it with."""
 
     def register(choose: Callable[..., Any]) -> None:
@@ -575,281 +570,24 @@ def count_of(dims: Any) -> int:
     return dims if isinstance(dims, int) else len(dims)
 
 
-@_written(count_of)
+@written(count_of)
 def _count_of(dims):  # type: ignore[no-untyped-def]  # Numba compares the signatures, annotations included
     if isinstance(dims, numba.types.Integer):
         return lambda dims: dims
     return lambda dims: len(dims)  # noqa: PLW0108  # Numba compiles a function of ours, and `len` is not one
 
 
-def generally(dims: Any, lanes: int | None) -> Any:
-    """Return the number of objectives as one that is known when it runs, for what is called rarely.
+def written_as(form: Callable[..., Any], *, uncounted: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Have a function write machine code for the kernels that call it, without the typing context; form: in Python.
 
-    That is then compiled once for all numbers of objectives, and not for each of them. On a GPU, lanes being None, it
-    stays as it is.
-
-    >>> generally(dimensions(3), 8)
-    3
+    uncounted: what it returns is an array without a count of references.
     """
-    return dims if lanes is None else count_of(dims)
-
-
-@_written(generally)
-def _generally(dims, lanes):  # type: ignore[no-untyped-def]  # as above
-    if isinstance(lanes, numba.types.NoneType):
-        return lambda dims, lanes: dims
-    return lambda dims, lanes: np.int64(
-        count_of(dims)
-    )  # of a plain count Numba knows the value, as of a tuple's length
-
-
-def counted(count: int, table: Any) -> Any:
-    """Return a count for arithmetic with the table's numbers: a single one where those are, which an int would widen.
-
-    >>> counted(3, np.zeros(2))
-    3
-    """
-    return count
-
-
-@_written(counted)
-def _counted(count, table):  # type: ignore[no-untyped-def]  # as above
-    if table.dtype == numba.float32:
-        return lambda count, table: np.float32(count)
-    return lambda count, table: count
-
-
-def _written_as(form: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Have a function write machine code for the kernels that call it, without the typing context; form: in Python."""
 
     def register(write: Callable[..., Any]) -> Any:
-        written = _intrinsic(write)
-        FORMS[written] = form
-        return written
+        by_code = _intrinsic(write)
+        FORMS[by_code] = form
+        if uncounted:
+            _UNCOUNTED.add(by_code)
+        return by_code
 
     return register
-
-
-@_written_as(lambda array: array)
-def bare(typing: Any, array: Any) -> Any:
-    """Return the same array without its count of references, which a view in a hot loop would go up and down.
-
-    Only for a view of an array that outlives it: what is written must not be kept or returned.
-    """
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, value=arguments[0])
-        view.meminfo = ir.Constant(view.meminfo.type, None)
-        view.parent = ir.Constant(view.parent.type, None)
-        return view._getvalue()
-
-    return array(array), code
-
-
-@_written_as(lambda array: array.fill(0.0))
-def zero(typing: Any, array: Any) -> Any:
-    """Fill an array with zeros, by one call where its numbers lie one behind the other: `fill` is a page of code."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if array.layout != "C" or not isinstance(context, CPUContext):
-            return context.compile_internal(builder, lambda table: table.fill(0.0), signature, arguments)
-        table = context.make_array(array)(context, builder, value=arguments[0])
-        cgutils.memset(builder, table.data, builder.mul(table.nitems, table.itemsize), 0)
-        return context.get_dummy_value()
-
-    return numba.types.none(array), code
-
-
-def _bare_line(context: Any, builder: Any, line: Any, table: Any, start: Any, length: Any, stride: Any) -> Any:
-    """Return code for an array without references: `length` numbers of the table, from `start` bytes on."""
-    data, bytes_of = table.data, ir.IntType(8).as_pointer()
-    out = context.make_array(line)(context, builder)
-    populate_array(
-        out,
-        data=builder.bitcast(builder.gep(builder.bitcast(data, bytes_of), [start]), data.type),
-        shape=[length],
-        strides=[stride],
-        itemsize=table.itemsize,
-        meminfo=None,
-    )
-    return out._getvalue()
-
-
-@_written_as(lambda chunk, lane, lanes: chunk[:, lane])
-def lane_of(typing: Any, chunk: Any, lane: Any, lanes: Any) -> Any:
-    """Return a lane of a chunk, bare; lanes is `LANES`, or None on a GPU, where a chunk has one lane alone.
-
-    The stride is one that the compiler knows. By it the compiler sees that no two numbers of a chunk are the same
-    place, and vectorises over the lanes. (An intrinsic, since on a GPU a function cannot return an array.)
-    """
-    alone = isinstance(lanes, numba.types.NoneType)
-    line = numba.types.Array(chunk.dtype, 1, chunk.layout if alone else "A")
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        table = context.make_array(signature.args[0])(context, builder, value=arguments[0])
-        whole = context.get_value_type(numba.types.intp)
-        start = ir.Constant(whole, 0) if alone else builder.mul(arguments[1], ir.Constant(whole, 8))
-        stride = builder.extract_value(table.strides, 0) if alone else ir.Constant(whole, 8 * LANES)
-        return _bare_line(context, builder, line, table, start, builder.extract_value(table.shape, 0), stride)
-
-    return line(chunk, numba.types.intp, lanes), code
-
-
-@_written_as(lambda table: table)
-def eight(typing: Any, table: Any) -> Any:
-    """Return a table whose lines are `LANES` long, bare, as one of which the compiler knows where its lines are.
-
-    To find a line then takes no code, and no two lines are the same place. That it is one eight of numbers at most the
-    compiler sees as well, but not that it is one: it would unroll a loop over it before it could vectorise it.
-    """
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, value=arguments[0])
-        whole, axes = context.get_value_type(numba.types.intp), table.ndim
-        shape = [builder.extract_value(view.shape, axis) for axis in range(axes)]
-        shape[-1] = builder.and_(shape[-1], ir.Constant(whole, LANES))
-        strides = [ir.Constant(whole, 8 * LANES), ir.Constant(whole, 8)][-axes:]
-        out = context.make_array(table)(context, builder)
-        populate_array(out, data=view.data, shape=shape, strides=strides, itemsize=view.itemsize, meminfo=None)
-        return out._getvalue()
-
-    return table(table), code
-
-
-@_written_as(lambda rows, n: rows[n // rows.shape[2], :, n % rows.shape[2]])
-def row_of(typing: Any, rows: Any, n: Any) -> Any:
-    """Return user n's row, bare, from rows in lanes, (chunks, numbers, lanes): statistics have one lane alone."""
-    line = numba.types.Array(rows.dtype, 1, "A")
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        table = context.make_array(signature.args[0])(context, builder, value=arguments[0])
-        (_, length, lanes), strides = (
-            [builder.extract_value(of, axis) for axis in range(3)] for of in (table.shape, table.strides)
-        )
-        chunk, lane = builder.udiv(arguments[1], lanes), builder.urem(arguments[1], lanes)
-        start = builder.add(builder.mul(chunk, strides[0]), builder.mul(lane, strides[2]))
-        return _bare_line(context, builder, line, table, start, length, strides[1])
-
-    return line(rows, numba.types.intp), code
-
-
-def _table(axes: int) -> Any:
-    """Return what gives a kernel a table of so many axes that lies in a board: see `pamo.simulation.alone`."""
-
-    def in_python(board: Any, marks: Any, number: int) -> Any:
-        start, *shape = marks[4 * number : 4 * number + 1 + axes].tolist()
-        return board[start : start + math.prod(shape)].reshape(shape)
-
-    @_written_as(in_python)
-    def table_of(typing: Any, board: Any, marks: Any, number: Any) -> Any:
-        table = numba.types.Array(board.dtype, axes, "C")
-
-        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            line, list_of = (
-                context.make_array(kind)(context, builder, value=value)
-                for kind, value in zip(signature.args[:2], arguments[:2], strict=True)
-            )
-            first = builder.mul(arguments[2], ir.Constant(ir.IntType(64), 4))
-            start, *shape = (
-                builder.load(builder.gep(list_of.data, [builder.add(first, ir.Constant(ir.IntType(64), place))]))
-                for place in range(1 + axes)
-            )
-            strides = [line.itemsize]
-            for size in shape[:0:-1]:
-                strides.insert(0, builder.mul(strides[0], size))
-            out = context.make_array(table)(context, builder)
-            data = builder.gep(line.data, [start])
-            populate_array(out, data=data, shape=shape, strides=strides, itemsize=line.itemsize, meminfo=None)
-            return out._getvalue()
-
-        return table(board, marks, numba.types.intp), code
-
-    return table_of
-
-
-line_of, grid_of, cube_of = (_table(axes) for axes in (1, 2, 3))
-
-
-def listed(values: npt.NDArray[Any]) -> Any:
-    """Return what gives a kernel the number at a place of a fixed list.
-
-    A global array is what Numba would put into a GPU's constant memory, which answers threads that ask for different
-    places one after the other: normal numbers, each from another layer, were most of a trial's time. Here it stands in
-    the memory that is cached like any other.
-    """
-    kind, numbers = numba.from_dtype(values.dtype), values.tolist()
-    name = "listed." + hashlib.sha256(values.tobytes()).hexdigest()[:16]
-
-    @_written_as(values.__getitem__)
-    def at(typing: Any, place: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            line = ir.Constant(ir.ArrayType(context.get_data_type(kind), len(numbers)), numbers)
-            table = builder.module.globals.get(name)
-            if table is None:
-                space = 0 if isinstance(context, CPUContext) else 1  # a GPU's global memory
-                table = ir.GlobalVariable(builder.module, line.type, name, addrspace=space)
-                table.linkage, table.global_constant, table.initializer = "internal", True, line
-            zero = ir.Constant(ir.IntType(64), 0)
-            return builder.load(builder.gep(table, [zero, arguments[0]], inbounds=True))
-
-        return kind(place), code
-
-    return at
-
-
-@inlined
-def seat(n: int, lanes: int | None) -> tuple[int, int]:
-    """Return the chunk and the lane of user n."""
-    if lanes is None:
-        return n, 0
-    return n // LANES, n % LANES
-
-
-@inlined
-def across(lanes: int | None) -> int:
-    """Return how many lanes a loop goes over; it is a multiple of eight in a way that the compiler sees.
-
-    lanes is known when it runs: were the compiler told, it would unroll the loop before it could vectorise it.
-    """
-    if lanes is None:
-        return 1
-    return lanes & 24
-
-
-@_written_as(lambda number: int(np.float64(number).view(np.int64)))
-def _bits_of(typing: Any, number: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return numba.types.int64(numba.types.float64), code
-
-
-@_written_as(lambda bits: np.int64(bits).view(np.float64))
-def _number_of(typing: Any, bits: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return numba.types.float64(numba.types.int64), code
-
-
-@inlined
-def log(x: float) -> float:
-    """Return the logarithm of a finite x ≥ 1e-300 by operations that vectorise; right to a few units of the last place.
-
-    x = m·2^k with m around 1, and log m = 2·artanh(f), f = (m − 1)/(m + 1), by fdlibm's polynomial in f², its odd and
-    its even terms apart: a sum of one term after the other is a chain of waiting. A call of the library's logarithm
-    would keep a loop over arms from being compiled for several at a time.
-    """
-    bits = _bits_of(x)
-    # The exponent as a number: behind 2^52, whose last place is 1. To convert it is not to be had for several at once.
-    exponent = _number_of(((bits >> 52) & 0x7FF) | 0x4330000000000000) - 4503599627370496.0 - 1023.0
-    m = _number_of((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000)
-    large = m > 1.4142135623730951
-    m = 0.5 * m if large else m
-    exponent = exponent + 1.0 if large else exponent
-    f = (m - 1.0) / (m + 1.0)
-    q = f * f
-    w = q * q
-    odd = 0.6666666666666735130 + w * (0.2857142874366239149 + w * (0.1818357216161805012 + w * 0.1479819860511658591))
-    even = 0.3999999999940941908 + w * (0.2222219843214978396 + w * 0.1531383769920937332)
-    return float(exponent * 0.6931471805599453 + (2.0 * f + f * q * (odd + q * even)))

@@ -42,8 +42,9 @@ import math
 from typing import Any
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import LANES, anywhere, apart, count_of, inlined, kernel, log, zero
+from pamo.compiling import anywhere, apart, count_of, inlined, kernel
 from pamo.rows import counts_at, pair, pulls_at, scored_at, triangle
+from pamo.words import LANES, log, zero
 
 PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
 """Lines of a tile."""

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pamo.compiling import inlined, kernel, listed
+from pamo.compiling import inlined, kernel
+from pamo.words import listed
 
 Stream = npt.NDArray[np.uint64]
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import count_of, inlined, kernel, row_of
+from pamo.compiling import count_of, inlined, kernel
 from pamo.estimators import Estimate, Kind
 from pamo.policies import Feedback, Policy, PrucbHp, PrucbHpV, Run, Shape
 from pamo.policies.base import value_of
@@ -32,6 +32,7 @@ from pamo.theory.variance import (
     write_stated_box,
 )
 from pamo.theory.variance import STATED as STATED_SHARE
+from pamo.words import row_of
 
 HIDDEN, ASKED, KNOWN, PAPERS, SMALLER = range(5)
 """The bounds: the derivation's for a hidden, a stated and a known preference, the paper's, the policy's score."""

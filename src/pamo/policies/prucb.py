@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.compiling import count_of, counted, kernel
+from pamo.compiling import count_of, kernel
 from pamo.estimators import Estimate, Kind, radius_in_experiments, radius_in_theory, root_log
 from pamo.policies.base import Feedback, Policy, Run, Shape
 from pamo.reading import MEAN, PREFERENCE, PULLS, WIDTH, inverse_at
 from pamo.rows import pair
+from pamo.words import counted
 
 _PAPER = "Provably Efficient Multi-Objective Bandit Algorithms under Preference-Centric Customization (AAAI 2026)"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pamo.arrays import Floats
-from pamo.compiling import LANES, anywhere, count_of, inlined, kernel, log
+from pamo.compiling import anywhere, count_of, inlined, kernel
 from pamo.estimators import Estimate, Kind
 from pamo.policies.base import Feedback, Policy, Run, Shape, value_of
 from pamo.reading import (
@@ -37,6 +37,7 @@ from pamo.reading import (
 )
 from pamo.rows import pair
 from pamo.streams import gamma, normal
+from pamo.words import LANES, log
 
 _MANY = 10.0
 """Arms on offer from which on they are too many to try each."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.compiling import count_of, inlined, kernel, row_of
+from pamo.compiling import count_of, inlined, kernel
 from pamo.errors import InputError
 from pamo.priors.user import (
     BIAS_MEAN,
@@ -44,6 +44,7 @@ from pamo.priors.user import (
 from pamo.rows import PLAIN as PLAIN_ROW
 from pamo.rows import pair, weighted_at
 from pamo.statistics import UserStatistics
+from pamo.words import row_of
 
 ITERATIONS = 10
 """Of the fixed point. From a start that the sums give, so that the prior is a function of the sums."""

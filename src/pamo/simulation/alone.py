@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import apart, around, bare, count_of, cube_of, grid_of, inlined, line_of
+from pamo.compiling import apart, around, count_of, inlined
 from pamo.policies.base import Keeping, Kept, Run, pick
 from pamo.reading import PREFERENCE, WIDTH, gather, padded, step_arm
 from pamo.simulation.learning import RIDGE, Spread, TrialPlan, Users, arrive, learn_chunk, learn_stated
+from pamo.words import bare, cube_of, grid_of, line_of
 
 TABLES: dict[str, int] = {
     "plan": 1,

@@ -16,7 +16,7 @@ import numpy as np
 
 from pamo._version import __version__
 from pamo.arrays import Floats, Ints
-from pamo.compiling import LANES, dimensions, looped
+from pamo.compiling import dimensions, looped
 from pamo.environments.base import MOST_CELLS, Environment
 from pamo.environments.protocols import PROTOCOLS
 from pamo.environments.utilities import UTILITIES
@@ -34,6 +34,7 @@ from pamo.simulation.rounds import choosing, drawing
 from pamo.simulation.trajectory import noting, room_of, width_of, write_trajectory
 from pamo.simulation.worlds import world_for
 from pamo.tabular import require_pyarrow
+from pamo.words import LANES
 
 _MAX_SEED = 2**63 - 1
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from numba import types
 
 from pamo.arrays import Floats
-from pamo.compiling import across, apart, bare, count_of, inlined, kernel, lane_of, row_of, seat, zero
+from pamo.compiling import apart, count_of, inlined, kernel
 from pamo.estimators import Kind
 from pamo.priors import (
     NOISE,
@@ -45,6 +45,7 @@ from pamo.rows import (
     user_width,
 )
 from pamo.rows import PLAIN as PLAIN_ROW
+from pamo.words import across, bare, lane_of, row_of, seat, zero
 
 RIDGE, STATED, KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
 

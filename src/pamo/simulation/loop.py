@@ -18,7 +18,7 @@ import numpy as np
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import bare, compile_for, count_of, dimensions, generally, kernel, lane_of, row_of, seat, zero
+from pamo.compiling import compile_for, count_of, dimensions, kernel
 from pamo.environments.base import instance_signature
 from pamo.environments.live import Live, begins, drift, turn
 from pamo.environments.protocols import ALL, assign
@@ -70,6 +70,7 @@ from pamo.simulation.worlds import (
     wait_for,
 )
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
+from pamo.words import bare, generally, lane_of, row_of, seat, zero
 
 _NOTHING = Keeps()
 ABREAST = 40

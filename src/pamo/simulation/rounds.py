@@ -14,10 +14,11 @@ import numba
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import apart, around, bare, count_of, counted, dimensions, eight, lane_of, seat
+from pamo.compiling import apart, around, count_of, dimensions
 from pamo.policies.base import Keeping, Kept, Run, pick
 from pamo.simulation.learning import PLAN_TYPE, TrialPlan
 from pamo.streams import ENVIRONMENT, POLICY, STATED
+from pamo.words import bare, counted, eight, lane_of, seat
 
 _WHOLE = types.int64
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pamo.arrays import Floats
-from pamo.compiling import LANES, apart, around, count_of, row_of, seat
+from pamo.compiling import apart, around, count_of
 from pamo.contract.objectives import Objective
 from pamo.environments.base import Environment
 from pamo.policies.base import Policy, Run, scratch_for
@@ -26,6 +26,7 @@ from pamo.simulation.learning import TrialPlan
 from pamo.simulation.loop import Moment, Watched
 from pamo.streams import key_of, start
 from pamo.tabular import OBJECTIVES, require_pyarrow
+from pamo.words import LANES, row_of, seat
 
 DRAWS = 200
 """How often a policy that draws is asked again for each choice."""

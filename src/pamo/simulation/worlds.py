@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import bare, count_of, kernel, lane_of, row_of, seat, zero
+from pamo.compiling import count_of, kernel
 from pamo.environments.live import LIVE_TYPE, Live, draw_offer, hide, write_features
 from pamo.environments.utilities import worth
 from pamo.pareto import margin
@@ -38,6 +38,7 @@ from pamo.reading import (
 from pamo.rows import arm_width, observe_arm
 from pamo.simulation.learning import EVERYBODY, PLAN_TYPE, Spread, TrialPlan, Users
 from pamo.streams import CHANGES, ENVIRONMENT, FEATURES, MISSING, key_of, start
+from pamo.words import bare, lane_of, row_of, seat, zero
 
 
 class World(NamedTuple):

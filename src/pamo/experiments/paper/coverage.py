@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import around, count_of, inlined, row_of
+from pamo.compiling import around, count_of, inlined
 from pamo.environments.base import Environment
 from pamo.errors import InputError
 from pamo.estimators import Kind
@@ -24,6 +24,7 @@ from pamo.rows import pair, triangle
 from pamo.simulation.cpu import Observer, observe
 from pamo.simulation.learning import TrialPlan
 from pamo.simulation.loop import Moment, Watched
+from pamo.words import row_of
 
 _RADII, _HYPERPARAMETERS, _NUMBERS = range(3)
 """Places in the observer's numbers: how many radii and hyperparameters there are. Then come the hyperparameters, for
