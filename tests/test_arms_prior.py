@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 
 from pamo import InputError, policies
 from pamo.arrays import Floats
-from pamo.policies.variance import deviations
+from pamo.policies.variance import deviations_squared
 from pamo.priors import arms_prior_of, prepared
 from pamo.statistics import ArmStatistics, UserStatistics
 
@@ -68,18 +67,16 @@ def test_features_of_any_size_are_compared() -> None:
     assert np.isfinite(arms_prior_of(seen(np.full((4, 2), 0.5), 5, 0.1, 1), table).mean).all()
 
 
-def test_the_optimism_is_where_cost_and_hope_balance() -> None:
-    def balance(level: float) -> float:
-        def gap(z: float) -> float:
-            hope = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) - 0.5 * z * math.erfc(z / math.sqrt(2.0))
-            return math.log(hope / z) + level
-
-        return float(brentq(gap, 1e-9, 9.0))
-
-    for level in np.linspace(-6.0, 16.0, 45):
-        assert deviations(level, 0.0) == pytest.approx(balance(level), abs=3e-4)
-        assert deviations(level, 1.0) == pytest.approx(0.45 * max(level, 0.0), abs=1e-12)
-    assert (np.diff([deviations(level, 0.0) for level in np.linspace(-6.0, 50.0, 5000)]) > 0.0).all()
+def test_the_optimism_grows_to_what_the_long_run_asks_for() -> None:
+    """There it takes √(2L) standard errors; for any number of rounds that is played less is better, the less noise."""
+    levels = np.linspace(0.0, 50.0, 500)
+    for noisy, share in ((0.0, 0.25), (1.0, 0.5)):
+        squares = np.array([deviations_squared(level, noisy) for level in levels])
+        assert (np.diff(squares) > 0.0).all()
+        assert (np.diff(squares[1:] / levels[1:]) > 0.0).all()
+        assert deviations_squared(1e-3, noisy) == pytest.approx(2e-3 * share, rel=1e-3)
+        assert deviations_squared(75.0, noisy) >= 150.0
+        assert deviations_squared(-1.0, noisy) == 0.0
 
 
 def test_no_arm_is_pulled_for_being_new_where_others_are_good_and_known() -> None:

@@ -494,13 +494,6 @@ def variance_along(q: Question, arm: int, c: Floats) -> float:
     return float((own + kappa * common) / (own_freedom + kappa))
 
 
-def balance(level: float) -> float:
-    """The z at which (φ(z) − zΦ(−z))/z = e⁻ᴸ, near enough (`tests.test_arms_prior` says how near)."""
-    over = (1.71127833e-5, -8.38717561e-5, 0.000169024732, 0.000701917681, -0.000207300905, 0.00124566373)
-    under = (0.000121801203, -0.0024261546, 0.0368652698, -0.274853052, 1.0)
-    return float(np.polyval(over, max(level + 6.0, 0.0)) / np.polyval(under, max(level + 6.0, 0.0)))
-
-
 def reward_bonus(q: Question, arm: int, c: Floats) -> float:
     """The optimism about an arm."""
     arms, many = arms_of(q), len(q.offer) / 10.0
@@ -509,15 +502,12 @@ def reward_bonus(q: Question, arm: int, c: Floats) -> float:
         scale = 1.25 * max(1.0, 1.0 / many) + 0.5 * math.log(1.0 + total / (100.0 * many))
         return float(q.settings["reward_scale"] * scale * math.sqrt(float(c**2 @ arms.between)))
     worth = float(arms.within.sum() / arms.between.sum())
-    noisy, base = min(1.0, worth), q.settings["few_pulls"]
-    few = min(base + worth, base + 1.0)
-    level = math.log(total / count) - max(0.0, math.log(many))
-    square = (1.0 + few / count) * variance_along(q, arm, c) / count
+    level = max(math.log(total / count) - max(0.0, math.log(many)), 0.0)
+    square = (1.0 + q.settings["few_pulls"] / count) * variance_along(q, arm, c) / count
     if many > 1.0:  # arms do not differ by more than they do
         square = 1.0 / (1.0 / square + min(many - 1.0, 1.0) ** 2 / float(c**2 @ arms.between)) if square > 0.0 else 0.0
-    error = math.sqrt(square)
-    deviations = (1.0 - noisy) * balance(level) + noisy * 0.45 * max(level, 0.0)
-    return float(q.settings["reward_scale"] * deviations * error)
+    deviations = math.sqrt((1.0 + min(1.0, worth)) * (level / 2.0 + level**2 / 50.0))
+    return float(q.settings["reward_scale"] * deviations * math.sqrt(square))
 
 
 def same_history(q: Question, i: int, j: int) -> bool:

@@ -165,25 +165,20 @@ def _first_scale(offered: int, pulls: float) -> float:
 
 
 @anywhere
-def deviations(level: float, noisy: float) -> float:
-    """How many standard errors of optimism about an arm, with level = L = log(N/N_e) − log⁺(K/10).
+def deviations_squared(level: float, noisy: float) -> float:
+    """The square of how many standard errors of optimism an arm gets, with level = L = log(N/N_e) − log⁺(K/10).
 
-    z with (φ(z) − z·Φ(−z))/z = e^−L: where one pull costs z and gains, for e^L pulls to come, what the arm may be above
-    what is believed. Mixed with 0.45·L as far as the noise within arms drowns the differences between them: then the
-    first pulls mislead, and only what grows with L itself comes back. The fraction is z to .0003 for every L from −6 to
-    16, and rises beyond.
+    h² = (1 + a)·L⁺·(½ + L/50). To tell arms apart for good takes h² = 2L (Lai & Robbins, 1985), and in any number of
+    rounds that is played a part of that is better: a half where noise drowns what arms differ by, a = 1, and a quarter
+    where a few pulls settle it. The rest comes with the rounds, so that who was misled by chance is found in the end.
     """
-    x = max(level + 6.0, 0.0)
-    over = 0.000169024732 + x * (-8.38717561e-5 + x * 1.71127833e-5)
-    over = 0.00124566373 + x * (-0.000207300905 + x * (0.000701917681 + x * over))
-    under = 0.0368652698 + x * (-0.0024261546 + x * 0.000121801203)
-    under = 1.0 + x * (-0.274853052 + x * under)
-    return float((1.0 - noisy) * (over / under) + noisy * 0.45 * max(level, 0.0))
+    over = max(level, 0.0)
+    return float((1.0 + noisy) * over * (0.5 + 0.02 * over))
 
 
 @inlined
 def _terms(offered: int, fresh: bool, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any) -> Any:
-    """What the reward bonuses of all arms share: ζ, κ, a, ν_a, κ·s̄², log N − log⁺(K/10), ζ·B, √Σc_d²v_d and 1/u.
+    """What the reward bonuses of all arms share: ζ, κ, a, ν, κ·s̄², log N − log⁺(K/10), ζ·B, √Σc_d²v_d and 1/u.
 
     ζ·B and √Σc_d²v_d are 0 where no arm is fresh: only of those they are read.
     """
@@ -194,7 +189,7 @@ def _terms(offered: int, fresh: bool, arms: Floats, user: Floats, common: Floats
     if fresh or many > 0.0:
         unseen = _unseen(user, common, dims)
         first, tight = scale * _first_scale(offered, pulls), many * many / max(unseen * unseen, 1e-300)
-    return scale, prior, noisy, run.hyperparameters[2] + noisy, shared, level, first, unseen, tight
+    return scale, prior, noisy, run.hyperparameters[2], shared, level, first, unseen, tight
 
 
 _UNSEEN = 7
@@ -213,7 +208,7 @@ def _reward_bonus(
     # w as one fraction, ŝ² = squares/(N_e − 1 + κ)
     over = _squares(arms, j, user, shared, dims) * (known + few * min(known, 1.0))
     under = (_own_freedom(arms, j, known) + prior) * known * known
-    bonus = scale * deviations(level - log_known, noisy) * math.sqrt(over / (under + over * tight))
+    bonus = scale * math.sqrt(deviations_squared(level - log_known, noisy) * over / (under + over * tight))
     fresh = arms[PULLS, j] + arms[pending_at(count_of(dims)), j] == 0.0
     return float((first * unseen if fresh else bonus) + _offset(arms, j, dims))
 
@@ -367,14 +362,14 @@ class PrucbHpV(_Hidden):
     """PRUCB-HP with estimated variances: a hidden preference, learned from overall scores and from other users.
 
     Score: ĉ·r̂_i + ζ·h(L_i)·√(1/(1/w_i + 1/u)) + ξ·log(1 + t·min(1, √(10/K))·‖r̂_i‖²)·σ̂·‖r̂_i‖, the norms in V⁻¹,
-    w_i = (1 + ν_a/N_i)·ŝ_i²/N_i and 1/u = min(1, (K/10 − 1)⁺)²/Σĉ_d²v_d; of an arm that nobody has pulled
+    w_i = (1 + ν/N_i)·ŝ_i²/N_i and 1/u = min(1, (K/10 − 1)⁺)²/Σĉ_d²v_d; of an arm that nobody has pulled
     ĉ·m_i + ζ·B·√(Σĉ_d²v_d) in place of the first two terms, m_i and v_d being what is expected of arms
     (`pamo.priors.arms`), B = 1¼·max(1, 10/K) + ½·log(1 + N/(10K)).
-    L_i = log(N/N_i) − log⁺(K/10), N the pulls of the K arms on offer; h(L) = (1 − a)·z(L) + 0.45·a·L⁺, z solving
-    (φ(z) − z·Φ(−z))/z = e^−L; a = min(1, n₀) and ν_a = ν + min(1, n₀), n₀ = ΣS_d/Σv_d the variance within arms over
-    that between them. ŝ_i² = (ĉᵀS_iĉ + κ·s̄²)/(N_i − 1 + κ), S_i the arm's scatter Σ(r − r̂)(r − r̂)ᵀ and s̄² the
-    variance of ĉ·r that all arms have in common; σ̂² the variance of the regression's noise. Where pulls did not give
-    every objective, N_i = Σw/Σ(w/n_d), w_d = ĉ_d²S_d; pulls that are under way count as pulls.
+    L_i = log(N/N_i) − log⁺(K/10), N the pulls of the K arms on offer; h(L)² = (1 + a)·L⁺·(½ + L/50), a = min(1, n₀),
+    n₀ = ΣS_d/Σv_d the variance within arms over that between them. ŝ_i² = (ĉᵀS_iĉ + κ·s̄²)/(N_i − 1 + κ), S_i the
+    arm's scatter Σ(r − r̂)(r − r̂)ᵀ and s̄² the variance of ĉ·r that all arms have in common; σ̂² the variance of the
+    regression's noise. Where pulls did not give every objective, N_i = Σw/Σ(w/n_d), w_d = ĉ_d²S_d; pulls that are
+    under way count as pulls.
 
     reward_scale: ζ. prior_pulls: κ. few_pulls: ν, the correction for few pulls. preference_scale: ξ.
     The others say how ĉ is formed: ridge, shared, elasticity, bias, levels, non_negative (see `pamo.priors`).
