@@ -532,13 +532,18 @@ def around(function: Callable[..., Any], *kernels: Any, strict: bool = False, of
     return compiled if strict else _handed(compiled)
 
 
-def compile_for(function: Callable[..., Any], signature: Any) -> Any:
-    """Compile `function` for one signature, at once.
+def compile_for(function: Callable[..., Any], signature: Any, *, of: Any = None) -> Any:
+    """Compile `function` for one signature, at once; of: what it closes over, as plain values.
 
     Naming the signature is what lets an argument be a `numba.types.FunctionType`: code that calls a function through
     such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
     """
+    digest = hashlib.sha256(repr(of).encode()).hexdigest()
+    if of is not None:  # as in `around`
+        function.__qualname__ += f"_{digest[:16]}"
     compiled = _cached(numba.njit(pipeline_class=_Loop, **OPTIONS)(function))
+    if of is not None and hasattr(compiled, "_cache"):
+        compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
     with uncollected():  # reading the cache makes as much
         compiled.compile(signature)
     compiled.disable_compile()
