@@ -27,12 +27,13 @@ from numba.core import ir as nodes
 from numba.core.caching import CompileResultCacheImpl, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags, compile_result
-from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.compiler_machinery import register_pass
 from numba.core.cpu_options import FastMathOptions
 from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
-from numba.core.typed_passes import AnnotateTypes, NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
 from numba.core.unsafe.eh import exception_check
+from numba.core.untyped_passes import InlineClosureLikes
 from numba.extending import intrinsic, overload
 
 from pamo.collecting import uncollected
@@ -47,7 +48,6 @@ _Library: Any = JITCodeLibrary
 _Dispatcher: Any = CPUDispatcher
 _Kept: Any = CompileResultCacheImpl
 _Flags: Any = Flags
-_Analysis: Any = AnalysisPass
 _Lowering: Any = Lower
 _register: Any = register_pass
 
@@ -172,24 +172,52 @@ _UNCOUNTED: set[Any] = set()
 """Of the words of kernels (`written_as`) those that return an array without a count of references."""
 
 
-@_register(mutates_CFG=False, analysis_only=True)
-class _Counting(_Analysis):  # type: ignore[misc]  # of Numba, untyped
+@_register(mutates_CFG=True, analysis_only=False)
+class _Rewriting(NopythonRewrites):
     """Has a function that only looks at arrays, and makes none, leave their counts of references alone.
 
     Whoever calls it holds the arrays, and all that it sees are views of them. To count takes code for each array of a
-    tuple, wherever the tuple goes: a quarter of the time of compiling.
+    tuple, wherever the tuple goes: a quarter of the time of compiling. And what is to be rewritten are expressions that
+    make arrays, and literal names of items: there are none.
     """
 
-    _name = "pamo_counting"
-
-    def __init__(self) -> None:
-        super().__init__()
+    _name = "pamo_rewriting"
 
     def run_pass(self, state: Any) -> bool:
         if _only_looks(state):
             state.targetctx = state.targetctx.subtarget(enable_nrt=False)
             vars(state.targetctx).pop("nrt", None)  # of the context that was copied
-        return False
+            if not any(isinstance(kind, numba.types.StringLiteral) for kind in state.typemap.values()):
+                return False
+        return bool(super().run_pass(state))  # type: ignore[no-untyped-call]  # of Numba, untyped
+
+
+@_register(mutates_CFG=True, analysis_only=False)
+class _Inlining(InlineClosureLikes):
+    """Has functions and arrays that are made of lists written into a function, where it holds any.
+
+    To look for them is a twentieth of the time of compiling.
+    """
+
+    _name = "pamo_inlining"
+
+    def run_pass(self, state: Any) -> bool:
+        return any(map(_makes, state.func_ir.blocks.values())) and bool(super().run_pass(state))  # type: ignore[no-untyped-call]  # as above
+
+
+def _makes(block: Any) -> bool:
+    """Tell whether a block makes a function or a list, or calls what is given a function, `reduce` and `stencil`."""
+    for step in block.find_insts(nodes.Assign):
+        value = step.value
+        if isinstance(value, nodes.Expr):
+            names = {value.attr} if value.op == "getattr" else {value.op}
+        elif isinstance(value, nodes.Global | nodes.FreeVar):
+            names = {value.name, getattr(value.value, "__name__", None)}
+        else:
+            continue
+        if names & {"make_function", "build_list", "reduce", "stencil"}:
+            return True
+    return False
 
 
 def _only_looks(state: Any) -> bool:
@@ -305,6 +333,10 @@ class _Lowered(NativeLowering):
     lowering_class = _Lower
 
 
+_INSTEAD: dict[Any, Any] = {InlineClosureLikes: _Inlining, NopythonRewrites: _Rewriting, NativeLowering: _Lowered}
+"""Of Numba's steps those that find nothing to do in most kernels, and by what they are skipped there, or cut short."""
+
+
 class _Compared(_Flags):  # type: ignore[misc]  # of Numba, untyped
     """How a function is compiled, for Numba to look up what it has compiled so already, thousands of times a function.
 
@@ -349,8 +381,7 @@ class _Rooted(Compiler):
         if not (self.from_python or self.by_pointer):
             state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
         (pipeline,) = super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
-        pipeline.add_pass_after(_Counting, AnnotateTypes)
-        pipeline.passes = [(_Lowered if one is NativeLowering else one, what) for one, what in pipeline.passes]
+        pipeline.passes = [(_INSTEAD.get(one, one), what) for one, what in pipeline.passes]
         pipeline.finalize()
         return [pipeline]
 
