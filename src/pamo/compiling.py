@@ -255,7 +255,7 @@ def _only_looks(state: Any) -> bool:
         if not isinstance(value, nodes.Expr):
             return isinstance(value, nodes.Arg | nodes.Var | nodes.Const | nodes.Global | nodes.FreeVar)
         if not result and not any(map(holds, value.list_vars())):
-            return True
+            return value.op != "build_map"  # which counts whatever it holds
         if value.op == "call":
             return calls(kinds[value.func.name], result)
         if value.op in ("getitem", "static_getitem"):
@@ -539,6 +539,30 @@ def around(function: Callable[..., Any], *kernels: Any, strict: bool = False, of
     """Compile `function`, a closure over the kernels, so that the next process finds it in the cache.
 
     strict: as what Python calls, without the liberties of the simulator's loop. of: plain values that it closes over.
+    """
+    compiled = _kept(function, kernels, of, _RootedApart if strict else _LoopedApart)
+    return compiled if strict else _handed(compiled)
+
+
+def compile_for(function: Callable[..., Any], signature: Any, *kernels: Any, of: Any = None) -> Any:
+    """Compile `function` for one signature, at once; kernels, of: what it closes over, as in `around`.
+
+    Naming the signature is what lets an argument be a `numba.types.FunctionType`: code that calls a function through
+    such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
+    """
+    compiled = (
+        _kept(function, kernels, of, _Loop)
+        if kernels
+        else _cached(numba.njit(pipeline_class=_Loop, **OPTIONS)(function))
+    )
+    with uncollected():  # reading the cache makes as much
+        compiled.compile(signature)
+    compiled.disable_compile()
+    return compiled
+
+
+def _kept(function: Callable[..., Any], kernels: tuple[Any, ...], of: Any, compiler: type[_Rooted]) -> Any:
+    """Return the dispatcher of a closure over kernels and plain values, with its disk cache switched on.
 
     Numba looks a closure up by its pickled variables, which differ from process to process. We look it up by where the
     kernels come from and by these files' stamps. One that is a closure itself is compiled anew: what it closes over
@@ -556,28 +580,10 @@ def around(function: Callable[..., Any], *kernels: Any, strict: bool = False, of
     # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
     # caches of two processes may bear the same: one would then be called for the other.
     function.__qualname__ += f"_{digest[:16] if cacheable else uuid.uuid4().hex}"
-    compiled = numba.njit(pipeline_class=_RootedApart if strict else _LoopedApart, **OPTIONS)(function)
+    compiled = numba.njit(pipeline_class=compiler, **OPTIONS)(function)
     if cacheable:
         compiled = _cached(compiled)
         compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
-    return compiled if strict else _handed(compiled)
-
-
-def compile_for(function: Callable[..., Any], signature: Any, *, of: Any = None) -> Any:
-    """Compile `function` for one signature, at once; of: what it closes over, as plain values.
-
-    Naming the signature is what lets an argument be a `numba.types.FunctionType`: code that calls a function through
-    such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
-    """
-    digest = hashlib.sha256(repr(of).encode()).hexdigest()
-    if of is not None:  # as in `around`
-        function.__qualname__ += f"_{digest[:16]}"
-    compiled = _cached(numba.njit(pipeline_class=_Loop, **OPTIONS)(function))
-    if of is not None and hasattr(compiled, "_cache"):
-        compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
-    with uncollected():  # reading the cache makes as much
-        compiled.compile(signature)
-    compiled.disable_compile()
     return compiled
 
 

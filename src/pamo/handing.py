@@ -44,8 +44,7 @@ class Handed:
         self._absent = (None,) * (FUNCTIONS - len(self._places))
         self._write = _writing(types.Tuple([_nothing(kind) for kind in kinds]))
         functions = [kinds[place] for place in self._places] + [types.none] * len(self._absent)
-        of = function.__module__, function.__qualname__, str(signature)
-        self.compiled = compile_for(call, types.void(_WORDS, *functions), of=of)
+        self.compiled = compile_for(call, types.void(_WORDS, *functions), whole, of=str(signature))
 
     def __call__(self, *arguments: Any) -> None:
         """Call it; whoever does holds the tables meanwhile."""
