@@ -29,7 +29,7 @@ from pamo.simulation.rounds import choosing, drawing
 
 result = simulate(["s-ucb", "ucb"], environments.Gaussian(users=2, block_size=2), rounds=20, trials=2, seed=1)
 kernels = {
-    "loop": trial_loop(3, False, False, False),  # as `simulate` asks for it: the very same object
+    "loop": trial_loop(3, False, False, False).compiled,  # as `simulate` asks for it: the very same object
     "s-ucb": choosing(policies.SUcb.kernel, None, True),
     "ucb": choosing(policies.Ucb.kernel, None, True),
     "instance": compiling.looped(environments.Gaussian.instance),

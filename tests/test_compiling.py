@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numba
@@ -140,3 +141,105 @@ def test_no_count_goes_wrong_whether_it_is_kept_or_left_alone(
     assert sys.getrefcount(table) == held
     assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
     assert after.alloc - before.alloc == after.free - before.free
+
+
+def branches(x: float) -> Any:
+    square, times = x * x, 0
+    if x > 1.0:
+        added = square
+        for i in range(3):
+            added = added + i * square
+            if added > 20.0:
+                times = i
+                break
+    else:
+        added, y = -square, 2.0 * x
+        while y < 3.0:
+            step = y + square
+            y = y + step
+            times += 1
+        added = added + y
+    pair = Pair(added, (square, times))
+    return pair.one + pair.two[0] * pair.two[1]
+
+
+def catches(x: float) -> Any:
+    given = 0.0
+    try:
+        given = x + 1.0
+        halved = 0.5 * given
+        if x > 1.0:
+            raise ValueError("too much")
+        given = halved
+    except Exception:
+        given = given + 3.0
+    return given * x
+
+
+@kernel
+def must_be_small(x: float) -> float:
+    if x > 1.0:
+        raise ValueError("too much")
+    return x
+
+
+def catches_what_is_called(x: float) -> Any:
+    went = False
+    try:
+        late = must_be_small(x)
+        went = True
+    except Exception:
+        went = False
+    if went:
+        return late
+    return -1.0
+
+
+def comes_to_nothing(x: float) -> Any:
+    row = np.full(3, x)
+    if x > 1.0:
+        other = row[1:]
+        for _ in range(2):
+            made = other + row[:2]
+            other[0] = made[1]
+    return row[1]
+
+
+def makes_of_a_list(x: float) -> Any:
+    return np.array([x * i for i in range(4)])[3] + sum([x, 2.0])
+
+
+def closes_over(x: float) -> Any:
+    def add(y: float) -> float:
+        return x + y
+
+    return add(1.0) + add(2.0)
+
+
+def folds(x: float) -> Any:
+    return reduce(lambda one, two: one + two, (x, 2.0, 3.0))
+
+
+def names_items(x: float) -> Any:
+    items: dict[str, Any] = {"one": x, "two": (x, 2)}
+    return items["one"] + items["two"][1]
+
+
+ANYTHING = [
+    branches,
+    catches,
+    catches_what_is_called,
+    comes_to_nothing,
+    makes_of_a_list,
+    closes_over,
+    folds,
+    names_items,
+]
+
+
+@pytest.mark.parametrize("function", ANYTHING)
+def test_whatever_a_kernel_is_written_with_is_compiled_as_it_stands(function: Callable[[float], float]) -> None:
+    """What is left out where it finds nothing to do finds here what it is for."""
+    compiled = numba.njit(pipeline_class=compiling._Rooted, **compiling.OPTIONS)(function)
+    for x in (0.25, 1.0, 1.5, 7.0):
+        assert compiled(x) == function(x)

@@ -14,6 +14,7 @@ import operator
 import os
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
@@ -26,10 +27,13 @@ from numba.core import ir as nodes
 from numba.core.caching import CompileResultCacheImpl, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags, compile_result
-from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.compiler_machinery import register_pass
 from numba.core.cpu_options import FastMathOptions
+from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
-from numba.core.typed_passes import AnnotateTypes
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
+from numba.core.unsafe.eh import exception_check
+from numba.core.untyped_passes import InlineClosureLikes
 from numba.extending import intrinsic, overload
 
 from pamo.collecting import uncollected
@@ -44,7 +48,7 @@ _Library: Any = JITCodeLibrary
 _Dispatcher: Any = CPUDispatcher
 _Kept: Any = CompileResultCacheImpl
 _Flags: Any = Flags
-_Analysis: Any = AnalysisPass
+_Lowering: Any = Lower
 _register: Any = register_pass
 
 SPECIALISED = frozenset(int(number) for number in os.environ.get("PAMO_SPECIALISED", "1,2,3,4,5,6,7,8").split(","))
@@ -168,24 +172,52 @@ _UNCOUNTED: set[Any] = set()
 """Of the words of kernels (`written_as`) those that return an array without a count of references."""
 
 
-@_register(mutates_CFG=False, analysis_only=True)
-class _Counting(_Analysis):  # type: ignore[misc]  # of Numba, untyped
+@_register(mutates_CFG=True, analysis_only=False)
+class _Rewriting(NopythonRewrites):
     """Has a function that only looks at arrays, and makes none, leave their counts of references alone.
 
     Whoever calls it holds the arrays, and all that it sees are views of them. To count takes code for each array of a
-    tuple, wherever the tuple goes: a quarter of the time of compiling.
+    tuple, wherever the tuple goes: a quarter of the time of compiling. And what is to be rewritten are expressions that
+    make arrays, and literal names of items: there are none.
     """
 
-    _name = "pamo_counting"
-
-    def __init__(self) -> None:
-        super().__init__()
+    _name = "pamo_rewriting"
 
     def run_pass(self, state: Any) -> bool:
         if _only_looks(state):
             state.targetctx = state.targetctx.subtarget(enable_nrt=False)
             vars(state.targetctx).pop("nrt", None)  # of the context that was copied
-        return False
+            if not any(isinstance(kind, numba.types.StringLiteral) for kind in state.typemap.values()):
+                return False
+        return bool(super().run_pass(state))  # type: ignore[no-untyped-call]  # of Numba, untyped
+
+
+@_register(mutates_CFG=True, analysis_only=False)
+class _Inlining(InlineClosureLikes):
+    """Has functions and arrays that are made of lists written into a function, where it holds any.
+
+    To look for them is a twentieth of the time of compiling.
+    """
+
+    _name = "pamo_inlining"
+
+    def run_pass(self, state: Any) -> bool:
+        return any(map(_makes, state.func_ir.blocks.values())) and bool(super().run_pass(state))  # type: ignore[no-untyped-call]  # as above
+
+
+def _makes(block: Any) -> bool:
+    """Tell whether a block makes a function or a list, or calls what is given a function, `reduce` and `stencil`."""
+    for step in block.find_insts(nodes.Assign):
+        value = step.value
+        if isinstance(value, nodes.Expr):
+            names = {value.attr} if value.op == "getattr" else {value.op}
+        elif isinstance(value, nodes.Global | nodes.FreeVar):
+            names = {value.name, getattr(value.value, "__name__", None)}
+        else:
+            continue
+        if names & {"make_function", "build_list", "reduce", "stencil"}:
+            return True
+    return False
 
 
 def _only_looks(state: Any) -> bool:
@@ -223,7 +255,7 @@ def _only_looks(state: Any) -> bool:
         if not isinstance(value, nodes.Expr):
             return isinstance(value, nodes.Arg | nodes.Var | nodes.Const | nodes.Global | nodes.FreeVar)
         if not result and not any(map(holds, value.list_vars())):
-            return True
+            return value.op != "build_map"  # which counts whatever it holds
         if value.op == "call":
             return calls(kinds[value.func.name], result)
         if value.op in ("getitem", "static_getitem"):
@@ -243,6 +275,66 @@ def _only_looks(state: Any) -> bool:
         and all(isinstance(kind, seen) for kind in holding)
         and all(looks(step) for block in state.func_ir.blocks.values() for step in block.body)
     )
+
+
+class _Lower(_Lowering):  # type: ignore[misc]  # of Numba, untyped
+    """Writes a function's code, without a place in memory for what is assigned once, or to be cleared when it is over.
+
+    Numba gives a place to each variable that another block uses, copies all of it at each use, be it a tuple of thirty
+    tables, and clears it in the end. LLVM finds that none is needed, by two thirds of the code of the simulator's loop.
+    Where references are counted, it stays so.
+    """
+
+    def _find_singly_assigned_variable(self) -> None:
+        super()._find_singly_assigned_variable()
+        if self.func_ir.func_id.is_generator or any(map(_tries, self.blocks.values())):
+            return
+        lifetime, homes, times = self.func_ir.variable_lifetime, {}, Counter[str]()
+        for home, block in self.blocks.items():
+            names = [step.target.name for step in block.find_insts(nodes.Assign)]
+            times.update(names)
+            homes.update(dict.fromkeys(names, home))
+        once = {name for name in homes if times[name] == 1 and not self._counts(name)}
+        for place, used in lifetime.usedefs.usemap.items():
+            passed = lifetime.cfg.dominators()[place]
+            once -= {name for name in once & used if homes[name] not in passed or homes[name] >= place}
+        self._singly_assigned_vars |= once
+
+    def _counts(self, name: str) -> bool:
+        """Tell whether a variable holds references that are counted."""
+        kind = self.context.data_model_manager[self.typeof(name)]
+        counted: bool = self.context.enable_nrt and kind.contains_nrt_meminfo()
+        return counted
+
+    def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
+        if self._counts(name) or self._disable_sroa_like_opt or name in self._singly_assigned_vars:
+            super().storevar(value, name, argidx)
+        else:
+            self.builder.store(value, self.getvar(name))
+
+    def delvar(self, name: str) -> None:
+        if self._counts(name) or self._disable_sroa_like_opt:
+            super().delvar(name)
+
+
+def _tries(block: Any) -> bool:
+    """Tell whether what a block calls may jump to where an exception is caught."""
+    return any(
+        isinstance(step.value, nodes.Global) and step.value.value is exception_check
+        for step in block.find_insts(nodes.Assign)
+    )
+
+
+@_register(mutates_CFG=True, analysis_only=False)
+class _Lowered(NativeLowering):
+    """Has a function's code written by `_Lower`."""
+
+    _name = "pamo_lowering"
+    lowering_class = _Lower
+
+
+_INSTEAD: dict[Any, Any] = {InlineClosureLikes: _Inlining, NopythonRewrites: _Rewriting, NativeLowering: _Lowered}
+"""Of Numba's steps those that find nothing to do in most kernels, and by what they are skipped there, or cut short."""
 
 
 class _Compared(_Flags):  # type: ignore[misc]  # of Numba, untyped
@@ -289,7 +381,7 @@ class _Rooted(Compiler):
         if not (self.from_python or self.by_pointer):
             state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
         (pipeline,) = super().define_pipelines()  # type: ignore[no-untyped-call]  # of Numba, untyped
-        pipeline.add_pass_after(_Counting, AnnotateTypes)
+        pipeline.passes = [(_INSTEAD.get(one, one), what) for one, what in pipeline.passes]
         pipeline.finalize()
         return [pipeline]
 
@@ -447,6 +539,30 @@ def around(function: Callable[..., Any], *kernels: Any, strict: bool = False, of
     """Compile `function`, a closure over the kernels, so that the next process finds it in the cache.
 
     strict: as what Python calls, without the liberties of the simulator's loop. of: plain values that it closes over.
+    """
+    compiled = _kept(function, kernels, of, _RootedApart if strict else _LoopedApart)
+    return compiled if strict else _handed(compiled)
+
+
+def compile_for(function: Callable[..., Any], signature: Any, *kernels: Any, of: Any = None) -> Any:
+    """Compile `function` for one signature, at once; kernels, of: what it closes over, as in `around`.
+
+    Naming the signature is what lets an argument be a `numba.types.FunctionType`: code that calls a function through
+    such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
+    """
+    compiled = (
+        _kept(function, kernels, of, _Loop)
+        if kernels
+        else _cached(numba.njit(pipeline_class=_Loop, **OPTIONS)(function))
+    )
+    with uncollected():  # reading the cache makes as much
+        compiled.compile(signature)
+    compiled.disable_compile()
+    return compiled
+
+
+def _kept(function: Callable[..., Any], kernels: tuple[Any, ...], of: Any, compiler: type[_Rooted]) -> Any:
+    """Return the dispatcher of a closure over kernels and plain values, with its disk cache switched on.
 
     Numba looks a closure up by its pickled variables, which differ from process to process. We look it up by where the
     kernels come from and by these files' stamps. One that is a closure itself is compiled anew: what it closes over
@@ -464,23 +580,10 @@ def around(function: Callable[..., Any], *kernels: Any, strict: bool = False, of
     # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
     # caches of two processes may bear the same: one would then be called for the other.
     function.__qualname__ += f"_{digest[:16] if cacheable else uuid.uuid4().hex}"
-    compiled = numba.njit(pipeline_class=_RootedApart if strict else _LoopedApart, **OPTIONS)(function)
+    compiled = numba.njit(pipeline_class=compiler, **OPTIONS)(function)
     if cacheable:
         compiled = _cached(compiled)
         compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)
-    return compiled if strict else _handed(compiled)
-
-
-def compile_for(function: Callable[..., Any], signature: Any) -> Any:
-    """Compile `function` for one signature, at once.
-
-    Naming the signature is what lets an argument be a `numba.types.FunctionType`: code that calls a function through
-    such an argument is compiled once for all functions of that type, and so its cache is of use to every process.
-    """
-    compiled = _cached(numba.njit(pipeline_class=_Loop, **OPTIONS)(function))
-    with uncollected():  # reading the cache makes as much
-        compiled.compile(signature)
-    compiled.disable_compile()
     return compiled
 
 

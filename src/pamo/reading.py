@@ -179,7 +179,8 @@ def common_numbers(objectives: int) -> int:
 def clear_arms(arms: Floats) -> None:
     """Write a tile of arms of which nothing was seen."""
     zero(arms)
-    arms[WIDTH].fill(1.0)
+    for j in range(arms.shape[1]):
+        arms[WIDTH, j] = 1.0
 
 
 @inlined

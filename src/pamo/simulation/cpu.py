@@ -310,12 +310,12 @@ class _Ready:
             shapes = shapes_of_desk(plan, self._spread, environment.objectives, keeps=self._keeps, live=live, **sizes)
             world = None if live is None else world_for(live, plan, environment.objectives, shapes.arms[1:], **sizes)
             loop(
+                plan,
                 *kernels,
                 np.uint64(seed),
                 first_trial,
                 first,
                 last,
-                plan,
                 self.hyperparameters,
                 numbers,
                 marks,

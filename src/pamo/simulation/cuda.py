@@ -297,6 +297,7 @@ def _compiled(
             cuda.local.array(totals, real),
         )
         _loop(
+            plan,
             choose,
             instance,
             draw,
@@ -306,7 +307,6 @@ def _compiled(
             first_trial,
             k * share,
             min((k + 1) * share, count),
-            plan,
             hyperparameters,
             numbers,
             marks,

@@ -18,11 +18,12 @@ import numpy as np
 from numba import types
 
 from pamo.arrays import Floats, Ints
-from pamo.compiling import compile_for, count_of, dimensions, kernel
+from pamo.compiling import count_of, dimensions, kernel
 from pamo.environments.base import instance_signature
 from pamo.environments.live import Live, begins, drift, turn
 from pamo.environments.protocols import ALL, assign
 from pamo.environments.utilities import LINEAR, worth
+from pamo.handing import Handed
 from pamo.pareto import shortfall
 from pamo.policies.base import Keeps, Kept, scratch_for
 from pamo.priors import Room, start_arms
@@ -286,6 +287,7 @@ def _preference_error(users: Floats, first: int, truth: Floats) -> float:
 
 
 def run_trials(
+    plan: TrialPlan,
     choose: Any,
     instance: Any,
     draw: Any,
@@ -295,7 +297,6 @@ def run_trials(
     first_trial: int,
     first_row: int,
     last_row: int,
-    plan: TrialPlan,
     hyperparameters: Floats,
     numbers: Floats,
     checkpoints: Ints,
@@ -577,6 +578,7 @@ def trial_loop(objectives: int, reads_spread: bool = False, observed: bool = Fal
     """Return the trial loop compiled for this number of objectives (one for all that are not `SPECIALISED`)."""
     whole, indices = types.int64, _array(1, types.int64)
     signature = types.void(
+        PLAN_TYPE,
         types.FunctionType(choosing_signature(objectives)),
         types.FunctionType(instance_signature(objectives)),
         types.FunctionType(drawing_signature(objectives)),
@@ -586,7 +588,6 @@ def trial_loop(objectives: int, reads_spread: bool = False, observed: bool = Fal
         whole,
         whole,
         whole,
-        PLAN_TYPE,
         _array(1),
         _array(1),
         indices,
@@ -601,4 +602,4 @@ def trial_loop(objectives: int, reads_spread: bool = False, observed: bool = Fal
         _desk_type(),
         numba.typeof(dimensions(objectives)),
     )
-    return compile_for(run_trials, signature)
+    return Handed(run_trials, signature)
