@@ -82,7 +82,7 @@ def commands(block: Block) -> list[Command]:
 
 
 def run_pamo(line: str, folder: Path, **replaced: str) -> str:
-    """Run a `pamo …` line in this folder and return what it printed; `trials="40"` stands in for its `--trials`."""
+    """Run a `pamo …` line in this folder, beside our examples; `trials="40"` stands in for its `--trials`."""
     arguments = shlex.split(line, comments=True)
     assert arguments[0] == "pamo", line
     for option, value in replaced.items():
@@ -91,6 +91,9 @@ def run_pamo(line: str, folder: Path, **replaced: str) -> str:
     if ">" in arguments:
         target = folder / arguments[arguments.index(">") + 1]
         arguments = arguments[: arguments.index(">")]
+    examples = folder / "examples"
+    if not examples.exists():
+        examples.symlink_to(ROOT / "examples")
     printed, errors, before = io.StringIO(), io.StringIO(), Path.cwd()
     os.chdir(folder)
     try:

@@ -52,7 +52,6 @@ def test_python_blocks_run(block: Block, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("block", COMMANDS, ids=repr)
 def test_pamo_commands_run_and_print_what_is_shown(block: Block, tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(documents.ROOT / "examples")
     for command in commands(block):
         if not command.line.startswith("pamo "):
             continue  # make, pip and python: the tests' own ground
