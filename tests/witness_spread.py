@@ -503,10 +503,11 @@ def reward_bonus(q: Question, arm: int, c: Floats) -> float:
         return float(q.settings["reward_scale"] * scale * math.sqrt(float(c**2 @ arms.between)))
     worth = float(arms.within.sum() / arms.between.sum())
     level = max(math.log(total / count) - max(0.0, math.log(many)), 0.0)
-    square = (1.0 + q.settings["few_pulls"] / count) * variance_along(q, arm, c) / count
+    noisy = min(1.0, worth)
+    square = (1.0 + q.settings["few_pulls"] * (1.0 + noisy) / count) * variance_along(q, arm, c) / count
     if many > 1.0:  # arms do not differ by more than they do
         square = 1.0 / (1.0 / square + min(many - 1.0, 1.0) ** 2 / float(c**2 @ arms.between)) if square > 0.0 else 0.0
-    deviations = math.sqrt((1.0 + min(1.0, worth)) * (level / 2.0 + level**2 / 50.0))
+    deviations = math.sqrt((0.4 + 0.5 * noisy) * level + 0.06 * level**2)
     return float(q.settings["reward_scale"] * deviations * math.sqrt(square))
 
 

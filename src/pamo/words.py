@@ -30,7 +30,7 @@ def generally(dims: Any, lanes: int | None) -> Any:
     That is then compiled once for all numbers of objectives, and not for each of them. On a GPU, lanes being None, it
     stays as it is.
 
-    >>> generally(dimensions(3), 8)
+    >>> generally((None, None, None), 8)
     3
     """
     return dims if lanes is None else count_of(dims)

@@ -168,17 +168,18 @@ def _first_scale(offered: int, pulls: float) -> float:
 def deviations_squared(level: float, noisy: float) -> float:
     """The square of how many standard errors of optimism an arm gets, with level = L = log(N/N_e) − log⁺(K/10).
 
-    h² = (1 + a)·L⁺·(½ + L/50). To tell arms apart for good takes h² = 2L (Lai & Robbins, 1985), and in any number of
-    rounds that is played a part of that is better: a half where noise drowns what arms differ by, a = 1, and a quarter
-    where a few pulls settle it. The rest comes with the rounds, so that who was misled by chance is found in the end.
+    h² = L⁺·(0.4 + 0.5·a + 0.06·L⁺). To tell arms apart for good takes h² = 2L (Lai & Robbins, 1985), and in any number
+    of rounds that is played a part of that is better: at first a fifth where a few pulls settle it, and nearly a half
+    where noise drowns what arms differ by, a = 1. The rest comes with the rounds, so that who was misled by chance is
+    found in the end.
     """
     over = max(level, 0.0)
-    return float((1.0 + noisy) * over * (0.5 + 0.02 * over))
+    return float(over * (0.4 + 0.5 * noisy + 0.06 * over))
 
 
 @inlined
 def _terms(offered: int, fresh: bool, arms: Floats, user: Floats, common: Floats, run: Run, dims: Any) -> Any:
-    """What the reward bonuses of all arms share: ζ, κ, a, ν, κ·s̄², log N − log⁺(K/10), ζ·B, √Σc_d²v_d and 1/u.
+    """What the reward bonuses of all arms share: ζ, κ, a, ν_a, κ·s̄², log N − log⁺(K/10), ζ·B, √Σc_d²v_d and 1/u.
 
     ζ·B and √Σc_d²v_d are 0 where no arm is fresh: only of those they are read.
     """
@@ -189,7 +190,8 @@ def _terms(offered: int, fresh: bool, arms: Floats, user: Floats, common: Floats
     if fresh or many > 0.0:
         unseen = _unseen(user, common, dims)
         first, tight = scale * _first_scale(offered, pulls), many * many / max(unseen * unseen, 1e-300)
-    return scale, prior, noisy, run.hyperparameters[2], shared, level, first, unseen, tight
+    few = run.hyperparameters[2] * (1.0 + noisy)
+    return scale, prior, noisy, few, shared, level, first, unseen, tight
 
 
 _UNSEEN = 7
@@ -200,7 +202,7 @@ _UNSEEN = 7
 def _reward_bonus(
     arms: Floats, j: int, user: Floats, known: float, log_known: float, unseen: float, terms: Any, dims: Any
 ) -> float:
-    """ζ·h(L)·√(1/(1/w + 1/u)), w = (1 + ν/N_e)·ŝ²/N_e, N_e being known; where nothing was seen, ζ·B·√Σc_d²v_d.
+    """ζ·h(L)·√(1/(1/w + 1/u)), w = (1 + ν_a/N_e)·ŝ²/N_e, N_e being known; where nothing was seen, ζ·B·√Σc_d²v_d.
 
     Among many arms none is thought to be further off than arms differ: u = Σc_d²v_d from twenty on, infinite up to ten.
     """
@@ -362,14 +364,14 @@ class PrucbHpV(_Hidden):
     """PRUCB-HP with estimated variances: a hidden preference, learned from overall scores and from other users.
 
     Score: ĉ·r̂_i + ζ·h(L_i)·√(1/(1/w_i + 1/u)) + ξ·log(1 + t·min(1, √(10/K))·‖r̂_i‖²)·σ̂·‖r̂_i‖, the norms in V⁻¹,
-    w_i = (1 + ν/N_i)·ŝ_i²/N_i and 1/u = min(1, (K/10 − 1)⁺)²/Σĉ_d²v_d; of an arm that nobody has pulled
+    w_i = (1 + ν_a/N_i)·ŝ_i²/N_i and 1/u = min(1, (K/10 − 1)⁺)²/Σĉ_d²v_d; of an arm that nobody has pulled
     ĉ·m_i + ζ·B·√(Σĉ_d²v_d) in place of the first two terms, m_i and v_d being what is expected of arms
     (`pamo.priors.arms`), B = 1¼·max(1, 10/K) + ½·log(1 + N/(10K)).
-    L_i = log(N/N_i) − log⁺(K/10), N the pulls of the K arms on offer; h(L)² = (1 + a)·L⁺·(½ + L/50), a = min(1, n₀),
-    n₀ = ΣS_d/Σv_d the variance within arms over that between them. ŝ_i² = (ĉᵀS_iĉ + κ·s̄²)/(N_i − 1 + κ), S_i the
-    arm's scatter Σ(r − r̂)(r − r̂)ᵀ and s̄² the variance of ĉ·r that all arms have in common; σ̂² the variance of the
-    regression's noise. Where pulls did not give every objective, N_i = Σw/Σ(w/n_d), w_d = ĉ_d²S_d; pulls that are
-    under way count as pulls.
+    L_i = log(N/N_i) − log⁺(K/10), N the pulls of the K arms on offer; h(L)² = L⁺·(0.4 + 0.5·a + 0.06·L⁺) and
+    ν_a = ν·(1 + a), a = min(1, n₀), n₀ = ΣS_d/Σv_d the variance within arms over that between them.
+    ŝ_i² = (ĉᵀS_iĉ + κ·s̄²)/(N_i − 1 + κ), S_i the arm's scatter Σ(r − r̂)(r − r̂)ᵀ and s̄² the variance of ĉ·r that all
+    arms have in common; σ̂² the variance of the regression's noise. Where pulls did not give every objective,
+    N_i = Σw/Σ(w/n_d), w_d = ĉ_d²S_d; pulls that are under way count as pulls.
 
     reward_scale: ζ. prior_pulls: κ. few_pulls: ν, the correction for few pulls. preference_scale: ξ.
     The others say how ĉ is formed: ridge, shared, elasticity, bias, levels, non_negative (see `pamo.priors`).
@@ -382,7 +384,7 @@ class PrucbHpV(_Hidden):
 
     id: ClassVar[str] = "prucb-hp-v"
     summary: ClassVar[str] = "PRUCB-HP with bonuses from estimated variances and a prior from other users: recommended"
-    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ h(log N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ) + ξ log(1+t‖r̂ᵢ‖²)·σ̂‖r̂ᵢ‖_V⁻¹,  ŝᵢ², σ̂² estimated"
+    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ h(log N/Nᵢ)·√((1+ν_a/Nᵢ)·ŝᵢ²/Nᵢ) + ξ log(1+t‖r̂ᵢ‖²)·σ̂‖r̂ᵢ‖_V⁻¹,  ŝᵢ², σ̂² estimated"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.OVERALL)
     reference: ClassVar[str] = _BY
     kernel: ClassVar[Any] = _score_hidden_v
@@ -418,7 +420,7 @@ class PrucbUpV(_Spread):
 
     id: ClassVar[str] = "prucb-up-v"
     summary: ClassVar[str] = "PRUCB-UP with bonuses from estimated variances: recommended where users state preferences"
-    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ h(log N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ĉ the mean of the stated preferences"
+    formula: ClassVar[str] = "ĉ·r̂ᵢ + ζ h(log N/Nᵢ)·√((1+ν_a/Nᵢ)·ŝᵢ²/Nᵢ),  ĉ the mean of the stated preferences"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.STATED)
     reference: ClassVar[str] = _BY
     kernel: ClassVar[Any] = _score_estimated_v
@@ -453,7 +455,7 @@ class PrucbKpV(PrucbUpV):
 
     id: ClassVar[str] = "prucb-kp-v"
     summary: ClassVar[str] = "PRUCB-KP with bonuses from estimated variances: recommended where preferences are known"
-    formula: ClassVar[str] = "c̄·r̂ᵢ + ζ h(log N/Nᵢ)·√((1+ν/Nᵢ)·ŝᵢ²/Nᵢ),  ŝᵢ² estimated"
+    formula: ClassVar[str] = "c̄·r̂ᵢ + ζ h(log N/Nᵢ)·√((1+ν_a/Nᵢ)·ŝᵢ²/Nᵢ),  ŝᵢ² estimated"
     reads: ClassVar[tuple[Feedback, ...]] = (Feedback.REWARD, Feedback.TRUE)
 
     def estimate(self, objectives: int) -> Estimate:
