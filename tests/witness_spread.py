@@ -327,18 +327,18 @@ def fit(
         sum_trace = sum(float(np.mean(inverse)) * objectives for inverse in inverses_of)  # 1ᵀV⁻¹1/D
         held = now.ridge + objectives * now.sum_ridge
         freedom = len(active) * objectives - now.ridge * (trace - sum_trace) - held * sum_trace
-        # m and τ²: half a user's worth of `level`, one user's worth of `first`.
-        away = float(np.sum((centers - mean) ** 2) + 0.5 * np.sum((mean - level) ** 2))
-        curve = 0.5 * np.eye(objectives) + sum(np.eye(objectives) - now.ridge * inverse for inverse in inverses_of)
+        # m and τ²: half a user's worth of `level`, if users differ by `first`, and a tenth of a user's worth of `first`.
+        away, drawn = float(np.sum((centers - mean) ** 2)), 0.5 * spread / first
+        curve = drawn * np.eye(objectives) + sum(np.eye(objectives) - now.ridge * inverse for inverse in inverses_of)
         apart = float(np.sum(np.sum(centers - mean, axis=1) ** 2)) / objectives
-        mean = mean + np.linalg.solve(curve, np.sum(centers - mean, axis=0) + 0.5 * (level - mean))
+        mean = mean + np.linalg.solve(curve, np.sum(centers - mean, axis=0) + drawn * (level - mean))
         # τ² of the differences and of the sum: the smaller of the two counts for the sum alone.
-        along_sum = (apart + first) / (max(len(active) - held * sum_trace, 0.0) + 1.0)
+        along_sum = (apart + 0.1 * first) / (max(len(active) - held * sum_trace, 0.0) + 0.1)
         determined = max(len(active) * objectives - now.ridge * (trace - sum_trace) - held * sum_trace, 0.0)
-        spread = (away / objectives + first) / (determined / objectives + 1.0)
+        spread = (away / objectives + 0.1 * first) / (determined / objectives + 0.1)
         if objectives > 1:
             of_differences = len(active) - now.ridge * (trace - sum_trace) / (objectives - 1)
-            differences = (max(away - apart, 0.0) / (objectives - 1) + first) / (max(of_differences, 0.0) + 1.0)
+            differences = (max(away - apart, 0.0) / (objectives - 1) + 0.1 * first) / (max(of_differences, 0.0) + 0.1)
             if along_sum < differences:
                 spread, along_sum = differences, max(along_sum, 1e-3 * differences)
             else:
@@ -349,9 +349,9 @@ def fit(
             biases = np.array([belief.bias for belief in beliefs])
             corner = sum(float(belief.variances[0]) for belief in beliefs)
             freedom += len(active) - now.bias_ridge * corner
-            bias_mean = float(biases.sum()) / (0.5 + len(active))
-            away = float(np.sum((biases - bias_mean) ** 2)) + 0.5 * bias_mean**2
-            bias_spread = (away + first * typical) / (max(len(active) - now.bias_ridge * corner, 0.0) + 1.0)
+            bias_mean = float(biases.sum()) / (0.5 * bias_spread / (first * typical) + len(active))
+            away = float(np.sum((biases - bias_mean) ** 2))
+            bias_spread = (away + 0.1 * first * typical) / (max(len(active) - now.bias_ridge * corner, 0.0) + 0.1)
         misfit = now.plain * plain + now.paper * paper
         counted = (1.0 - phi) * count + phi * directed
         noise = (misfit + around_level) / (max(counted - freedom, 0.0) + 1.0)

@@ -16,7 +16,7 @@ from pamo.store.maintenance import verify
 from pamo.streams import ENVIRONMENT, INSTANCE, stream_for
 from tests.engine.worlds import World
 
-ROUNDS, TRIALS, SEED = 150, 24, 3
+ROUNDS, TRIALS, SEED = 150, 32, 3
 SETTING = environments.Bounded(users=3, arms=6, objectives=3, protocol="all", block_size=2)
 
 

@@ -12,7 +12,7 @@ from campaigns import regret
 )
 def test_regret_is_the_simulators(name: str, mode: str) -> None:
     """Paired by trial, seeded, and strong enough that half as much again would nearly always be seen."""
-    found = regret.compare(name, mode, rounds=60, trials=14, seed=1)
+    found = regret.compare(name, mode, rounds=60, trials=20, seed=1)
     # It may be better: who is decided for knows of pulls under way, which the simulator's rounds do not.
     assert found.standardised < 3.0, found
     assert found.served > 0.5 * found.simulated, found

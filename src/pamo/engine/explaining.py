@@ -128,7 +128,7 @@ def explained(
         told = ", ".join(f"{name} {value:g}" for name, value in known.items())
         sentence += f"; known beforehand, and not foretold: {told}"
     foretold = kept.get("foretold", ())
-    if foretold and "nothing_seen" not in kept and not math.isinf(chosen.reward_bonus):
+    if foretold and not math.isinf(chosen.reward_bonus):
         if len(foretold) + len(known) < len(weights):
             sentence += f"; never seen of it, and foretold: {', '.join(foretold)}"
         elif alike := [] if like is None else like(arm, weights):

@@ -48,11 +48,13 @@ from pamo.words import row_of
 
 ITERATIONS = 10
 """Of the fixed point. From a start that the sums give, so that the prior is a function of the sums."""
-PRIOR_USERS = 1.0
-"""How many users' worth the first guess of τ² counts, with one user there being nobody to learn it from, and how many
-rounds' worth that of σ²."""
+PRIOR_USERS = 0.1
+"""How many users' worth the first guess of τ² counts, with one user there being nobody to learn it from."""
+PRIOR_NOISE = 1.0
+"""How many rounds' worth the first guess of σ² counts."""
 PRIOR_LEVELS = 0.5
-"""How many users' worth the first guess of m counts: all objectives weighing alike."""
+"""How many users' worth, of users who differ by the first guess of τ², the first guess of m counts: all objectives
+weighing alike. How far m is from it says nothing of how much users differ."""
 PRIOR_SAMPLES = 10.0
 """How many rounds' worth φ = ½ counts."""
 NOISE_ROUNDS = 3.0
@@ -219,12 +221,11 @@ def fit_population(
             misfit += one * own_plain + two * own_paper
             plain_misfit += own_plain
             paper_misfit += own_paper
-        distance = sizes
+        distance, drawn = sizes, PRIOR_LEVELS * spread / first
         for d in range(objectives):
-            away = mean[d] - level
-            distance += mean[d] * (active * mean[d] - 2.0 * sums[d]) + PRIOR_LEVELS * (away * away)
-            sums[d] += PRIOR_LEVELS * level - (PRIOR_LEVELS + active) * mean[d]
-            curve[d, d] += PRIOR_LEVELS
+            distance += mean[d] * (active * mean[d] - 2.0 * sums[d])
+            sums[d] += drawn * level - (drawn + active) * mean[d]
+            curve[d, d] += drawn
         _solve(curve, sums, dims)
         for d in range(objectives):
             mean[d] += sums[d]
@@ -244,13 +245,12 @@ def fit_population(
                 spread = max(spread, across)
             along_sum = spread
         if with_bias:
-            bias_mean = biases / (PRIOR_LEVELS + active)
+            bias_mean = biases / (PRIOR_LEVELS * bias_spread / (first * typical) + active)
             away = bias_squares + bias_mean * (active * bias_mean - 2.0 * biases)
-            away += PRIOR_LEVELS * (bias_mean * bias_mean)
             known = active - numbers[BIAS_RIDGE] * bias_traces
             bias_spread = (max(away, 0.0) + PRIOR_USERS * first * typical) / (max(known, 0.0) + PRIOR_USERS)
         counted = (1.0 - phi) * rounds + phi * directed
-        noise = (misfit + PRIOR_USERS * overall_noise) / (max(counted - freedom, 0.0) + PRIOR_USERS)
+        noise = (misfit + PRIOR_NOISE * overall_noise) / (max(counted - freedom, 0.0) + PRIOR_NOISE)
         noise = max(noise, least * scale * typical + 1e-300)
         determinant = rounds * directed - lengths * inverses
         # What a regression that goes through all points leaves over is rounding, and says nothing of φ.
