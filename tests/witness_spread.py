@@ -327,7 +327,7 @@ def fit(
         sum_trace = sum(float(np.mean(inverse)) * objectives for inverse in inverses_of)  # 1ᵀV⁻¹1/D
         held = now.ridge + objectives * now.sum_ridge
         freedom = len(active) * objectives - now.ridge * (trace - sum_trace) - held * sum_trace
-        # m and τ²: half a user's worth of `level`, if users differ by `first`, and a tenth of a user's worth of `first`.
+        # m and τ²: half a user's worth of `level` (of users who differ by `first`), a tenth of a user's of `first`.
         away, drawn = float(np.sum((centers - mean) ** 2)), 0.5 * spread / first
         curve = drawn * np.eye(objectives) + sum(np.eye(objectives) - now.ridge * inverse for inverse in inverses_of)
         apart = float(np.sum(np.sum(centers - mean, axis=1) ** 2)) / objectives
