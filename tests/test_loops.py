@@ -187,3 +187,53 @@ def test_users_and_arms_of_a_player_are_numbers_and_preferences_finite() -> None
             player.learn(0, 1, [0.1, 0.2], 0.3, stated)
     player.learn(np.int64(0), np.int64(1), [0.1, 0.2], 0.3, [0.5, 0.5])  # type: ignore[arg-type]
     assert player.choose(np.int64(0)) in range(4)  # type: ignore[arg-type]
+
+
+def test_a_player_takes_offers_and_rewards_however_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code looks at arrays of its kind where they lie; others, and all where it knows none, are copied."""
+    draw, sizes = np.random.default_rng(3), {"users": 3, "arms": 6, "objectives": 3}
+    known, unknown = Player.of("prucb-hp", **sizes), copy.deepcopy(Player.of("prucb-hp", **sizes))
+    monkeypatch.setattr("pamo.simulation.alone.known_arrays", lambda: (0, 0, 0))
+    blind = pickle.loads(pickle.dumps(unknown))
+    forms: list[Any] = [
+        lambda line: line,
+        lambda line: line.tolist(),
+        lambda line: np.repeat(line, 2)[::2],
+        lambda line: line.astype(np.float32).astype(line.dtype) if line.dtype.kind == "f" else line.astype(np.int16),
+        lambda line: line.view(type("Own", (np.ndarray,), {})),
+        lambda line: line.astype(line.dtype.newbyteorder()),
+        lambda line: np.frombuffer(b"." + line.tobytes(), np.uint8)[1:].view(line.dtype),
+        tuple,
+    ]
+    for form in forms * 5:
+        reward, offer = draw.random(3).astype(np.float32).astype(float), np.sort(draw.permutation(6)[:4])
+        arms = {player.choose(1, form(offer)) for player in (known, blind)} | {unknown.choose(1, offer)}
+        assert len(arms) == 1
+        (arm,), score = arms, np.float64(draw.random())
+        for player in (known, blind):
+            player.learn(1, arm, form(reward), score)
+        unknown.learn(1, arm, reward, float(score))
+    for name in ("arms", "sums", "read"):
+        tables = [player._tables[name].tobytes() for player in (known, unknown, blind)]
+        assert tables[0] == tables[1] == tables[2], name
+
+
+def test_a_player_says_what_is_wrong_with_numbers_that_are_too_large_and_offers_that_are_too_long() -> None:
+    player = Player.of("ucb", users=3, arms=4, objectives=2)
+    for user in (2**70, -(2**62), -(2**63) - 1):
+        with pytest.raises(InputError, match=f"a user from 0 to 2, got {user}"):
+            player.choose(user)
+        with pytest.raises(InputError, match=f"a user from 0 to 2, got {user}"):
+            player.choose(user, [1, 2])
+        with pytest.raises(InputError, match=f"a user from 0 to 2, got {user}"):
+            player.learn(user, 0, np.zeros(2), 0.3)
+    with pytest.raises(InputError, match=f"arms from 0 to 3, at least one, got .{2**70}"):
+        player.learn(0, 2**70, np.zeros(2), 0.3)
+    for offer in ([2**70], [2**63], [0, 1, 2, 3] * 5, np.arange(4).repeat(9), [[0, 1]], np.empty(0, dtype=int)):
+        with pytest.raises(InputError, match="arms from 0 to 3, at least one"):
+            player.choose(0, offer)
+    with pytest.raises(InputError, match="finite numbers as reward and overall score"):
+        player.learn(0, 0, np.zeros(2), 10**400)
+    with pytest.raises(InputError, match="a reward of 2 objectives, got 3"):
+        player.learn(0, 0, np.zeros(3), 0.3)
+    assert player.round == 1

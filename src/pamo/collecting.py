@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import threading
 from collections.abc import Iterator
@@ -45,3 +46,17 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         _times.end()
+
+
+RARELY = 1_000_000
+"""So many objects more than before, and Python looks for cycles: compiling makes a fifth of them."""
+
+
+def collect_rarely() -> None:
+    """Have this process look for cycles rarely, and not once more when it ends: for one that ends soon.
+
+    Whatever was compiled would be looked over as soon as it is there, and again at the end: a tenth of a first run.
+    """
+    gc.set_threshold(RARELY)
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)

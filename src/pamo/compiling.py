@@ -535,13 +535,12 @@ def written(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]
     return register
 
 
-def around(function: Callable[..., Any], *kernels: Any, strict: bool = False, of: Any = None) -> Any:
-    """Compile `function`, a closure over the kernels, so that the next process finds it in the cache.
+def around(function: Callable[..., Any], *kernels: Any, of: Any = None) -> Any:
+    """Compile `function`, a closure over the kernels, for the simulator's loop; the next process finds it in the cache.
 
-    strict: as what Python calls, without the liberties of the simulator's loop. of: plain values that it closes over.
+    of: plain values that it closes over.
     """
-    compiled = _kept(function, kernels, of, _RootedApart if strict else _LoopedApart)
-    return compiled if strict else _handed(compiled)
+    return _handed(_kept(function, kernels, of, _LoopedApart))
 
 
 def compile_for(function: Callable[..., Any], signature: Any, *kernels: Any, of: Any = None) -> Any:
@@ -561,7 +560,22 @@ def compile_for(function: Callable[..., Any], signature: Any, *kernels: Any, of:
     return compiled
 
 
-def _kept(function: Callable[..., Any], kernels: tuple[Any, ...], of: Any, compiler: type[_Rooted]) -> Any:
+def entered(function: Callable[..., Any], signature: Any, *kernels: Any, of: Any = None) -> Any:
+    """Compile `function`, a closure over the kernels, as strict code for one signature; return its way in from Python.
+
+    A call of it does not look at the types of what it is given, half of what a call by Numba's dispatcher takes: it
+    makes numbers of it, as `int` and `float` would. Nobody else runs meanwhile, so it is for what is over at once.
+    """
+    compiled = _kept(function, kernels, of, _RootedApart, nogil=False)
+    with uncollected():
+        way_in = compiled.compile(signature)
+    compiled.disable_compile()
+    return way_in or compiled  # the same to the caller, wherever a later version keeps it
+
+
+def _kept(
+    function: Callable[..., Any], kernels: tuple[Any, ...], of: Any, compiler: type[_Rooted], **options: Any
+) -> Any:
     """Return the dispatcher of a closure over kernels and plain values, with its disk cache switched on.
 
     Numba looks a closure up by its pickled variables, which differ from process to process. We look it up by where the
@@ -580,7 +594,7 @@ def _kept(function: Callable[..., Any], kernels: tuple[Any, ...], of: Any, compi
     # Numba tells closures of one name apart by how many functions the process had compiled before, so that two from the
     # caches of two processes may bear the same: one would then be called for the other.
     function.__qualname__ += f"_{digest[:16] if cacheable else uuid.uuid4().hex}"
-    compiled = numba.njit(pipeline_class=compiler, **OPTIONS)(function)
+    compiled = numba.njit(pipeline_class=compiler, **{**OPTIONS, **options})(function)
     if cacheable:
         compiled = _cached(compiled)
         compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), digest)

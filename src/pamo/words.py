@@ -6,6 +6,7 @@ Python, where kernels run uncompiled, each is the plain expression that stands b
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import math
 from typing import Any
@@ -199,6 +200,30 @@ def _table(axes: int) -> Any:
 
 
 line_of, grid_of, cube_of = (_table(axes) for axes in (1, 2, 3))
+
+
+def _line_at(kind: Any, number: Any) -> Any:
+    """Return what gives a kernel the numbers of a kind that lie at an address, which somebody else holds."""
+    line = numba.types.Array(kind, 1, "C")
+
+    def in_python(start: int, length: int) -> Any:
+        return np.ctypeslib.as_array((number * length).from_address(start))
+
+    @written_as(in_python, uncounted=True)
+    def line_at(typing: Any, start: Any, length: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            out, size = context.make_array(line)(context, builder), ir.Constant(ir.IntType(64), 8)
+            data = builder.inttoptr(arguments[0], out.data.type)
+            populate_array(out, data=data, shape=[arguments[1]], strides=[size], itemsize=size, meminfo=None)
+            return out._getvalue()
+
+        return line(numba.types.int64, numba.types.int64), code
+
+    return line_at
+
+
+floats_at = _line_at(numba.types.float64, ctypes.c_double)
+wholes_at = _line_at(numba.types.int64, ctypes.c_int64)
 
 
 def listed(values: npt.NDArray[Any]) -> Any:

@@ -34,6 +34,7 @@ from pamo.cli.service import add_service
 from pamo.cli.store import add_store
 from pamo.cli.sweep import add_sweep
 from pamo.cli.version import version
+from pamo.collecting import collect_rarely
 from pamo.errors import PamoError
 from pamo.plain import to_json
 from pamo.simulation import Result, simulate, summarize
@@ -67,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command is None:
         parser.print_help()
         return 0
+    if arguments is None and command is _simulate:  # a process of its own, which may have to compile
+        collect_rarely()
     try:
         code = command(options)
         sys.stdout.flush()

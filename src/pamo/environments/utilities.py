@@ -37,7 +37,8 @@ def worth(weights: Floats, reward: Floats, utility: int, dims: Any) -> float:
     if utility == CHEBYSHEV:
         least = np.inf
         for d in range(objectives):
-            least = min(least, weights[d] * reward[d])
+            mine = weights[d] * reward[d]
+            least = mine if mine < least else least
         return least
     total = 0.0
     for d in range(objectives):

@@ -334,7 +334,7 @@ def run_trials(
             scores, scratch = world.scores, world.scratch
 
     for base in range(first_row, last_row, most):
-        trials = min(most, last_row - base)
+        trials = most if base + most < last_row else last_row - base
         for trial in range(trials):
             for purpose in (INSTANCE, ENVIRONMENT, POLICY, STATED):
                 start(streams[trial, purpose], key_of(seed, first_trial + base + trial, purpose))

@@ -20,6 +20,9 @@ from pamo.simulation.alone import (
     ALL,
     AT_ONCE,
     DRAWS,
+    DUE,
+    FITTING,
+    NEVER,
     NO_ARM,
     NO_NUMBER,
     NO_USER,
@@ -28,8 +31,10 @@ from pamo.simulation.alone import (
     TABLES,
     WAITING,
     choosing_alone,
+    dimensions_alone,
     laid_out,
     learning_alone,
+    look_up_arrays,
 )
 from pamo.simulation.cpu import plan_for, spread_for
 from pamo.simulation.learning import (
@@ -93,15 +98,15 @@ class Player:
         shape = Shape(users, arms, objectives, rounds)
         numbers = np.array(policy.hyperparameters(shape), dtype=np.float64)
         self._shapes = self._shapes_for(shape, len(numbers))
-        self._board = laid_out(self._shapes, users)
-        self._at_once, self._every = at_once, np.arange(arms)
+        self._board = laid_out(self._shapes, users, arms)
         square, rooms = (objectives, objectives), Room._make  # as the loop has it
         working: Any = rooms((square, (4, objectives), square, (user_numbers(objectives),), (4, objectives), (2, 3)))
         self._working, self._fitting = filled(working, zeros), np.zeros((1, 2))
-        self.round, self._due, self._due_new, self._soonest = 1, 1, 1, math.inf if self._spread is None else 1
+        self._due, self._due_new = 1, 1
         self._see()
         tables, marks, dims = self._tables, self._marks, dimensions(objectives)
-        marks[AT_ONCE], marks[ROUND], marks[DRAWS:SERVED] = at_once, 1, stream_for(seed, trial, POLICY).view(np.int64)
+        marks[AT_ONCE], marks[ROUND], marks[FITTING] = at_once, 1, NEVER if self._spread is None else 1
+        marks[DRAWS:SERVED] = stream_for(seed, trial, POLICY).view(np.int64)
         tables["plan"][:], tables["numbers"][:], tables["asked"][:] = self._plan, numbers, np.nan
         tables["spread"][:] = 0.0 if self._spread is None else self._spread
         for tile in tables["arms"]:
@@ -177,14 +182,24 @@ class Player:
         }
         self._users = Users(*(self._tables[name] for name in Users._fields))
         self.kept = Kept(*(self._tables[name] for name in Kept._fields))
-        kind, dims = type(self.policy), dimensions(self._objectives)
+        kind, dims = type(self.policy), dimensions_alone(self._objectives)
         reads_spread = None if self._spread is None else True
         self._choose = choosing_alone(kind.kernel, kind.remember, dims)
         self._learn = learning_alone(kind.remember, reads_spread, dims)
+        self._at = self._board.ctypes.data
+        look_up_arrays(self._marks)
+        self._reward, self._offer = np.empty(self._objectives), np.empty(1 + padded(self._arm_count), _WHOLE)
+        self._reward_at, self._offer_at = -int(self._reward.ctypes.data), -int(self._offer.ctypes.data)
+
+    @property
+    def round(self) -> int:
+        """The round that is played."""
+        return int(self._marks[ROUND])
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of: it has to look at a board of its own."""
-        seen = ("_marks", "_tables", "_users", "kept", "_choose", "_learn")
+        seen = {"_marks", "_tables", "_users", "kept", "_choose", "_learn", "_at"}
+        seen |= {"_reward", "_reward_at", "_offer", "_offer_at"}
         return {name: value for name, value in vars(self).items() if name not in seen}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -197,51 +212,81 @@ class Player:
 
         preference: this round's c_t, where it is known beforehand: Algorithm 3 as its analysis has it, with `prucb-kp`.
         """
-        arms = self._every if offer is None else self._offered(offer)
         if type(user) is not int:
             user = self._place(user, NO_USER)
-        if preference is not None:
-            self._tables["asked"][:] = self._weights(preference, "a preference")
-        try:
-            arm: int = self._choose(self._board, arms, user)
-            if arm == WAITING:
-                self._end_round()
-                arm = self._choose(self._board, arms, user)
-        finally:
-            if preference is not None:
-                self._tables["asked"].fill(np.nan)
-        if arm < 0:
-            self._refuse(arm, user, arms.tolist())
-        return arm
+        if preference is None:
+            try:
+                arm: int = self._choose(self._at, user, ALL if offer is None else id(offer))
+                if arm >= 0:
+                    return arm
+            except OverflowError:  # a user's number of more than 64 bits
+                self._refuse(NO_USER, user, [])
+        return self._choose_with_care(user, offer, preference)
 
     def learn(
         self, user: int, arm: int, reward: npt.ArrayLike, overall: float, stated: npt.ArrayLike | None = None
     ) -> None:
         """Take in what a pull gave, and what the user stated afterwards, for a policy that reads it."""
-        try:
-            given, score = np.asarray(reward, _FLOAT, "C"), float(overall)
-        except (TypeError, ValueError):
-            raise InputError(_SCORES.format(f"{reward!r:.80} and {overall!r:.40}")) from None
-        if given.shape != (self._objectives,):
-            raise InputError(f"expected a reward of {self._objectives} objectives, got {given.size}")
         if type(user) is not int:
             user = self._place(user, NO_USER)
         if type(arm) is not int:
             arm = self._place(arm, NO_ARM)
+        if type(overall) is not float:
+            overall = self._score(overall, reward)
+        try:
+            said: int = self._learn(self._at, user, arm, overall, id(reward))
+        except OverflowError:  # as above
+            said = NO_USER
+        if said < 0:
+            said = self._learn_with_care(user, arm, reward, overall, stated)
+        if said == DUE:
+            self._fit()
+
+    def _choose_with_care(self, user: int, offer: npt.ArrayLike | None, preference: npt.ArrayLike | None) -> int:
+        """Choose by whatever was given, or say what is wrong with it."""
+        arms = [] if offer is None else self._offered(offer)
+        lined = ALL if offer is None else self._offer_at
+        try:
+            if preference is not None:
+                self._tables["asked"][:] = self._weights(preference, "a preference")
+            arm: int = self._choose(self._at, user, lined)
+            if arm == WAITING:
+                self._end_round()
+                arm = self._choose(self._at, user, lined)
+        except OverflowError:
+            arm = NO_USER
+        finally:
+            if preference is not None:
+                self._tables["asked"].fill(np.nan)
+        if arm < 0:
+            self._refuse(arm, user, arms)
+        return arm
+
+    def _learn_with_care(
+        self, user: int, arm: int, reward: npt.ArrayLike, overall: float, stated: npt.ArrayLike | None
+    ) -> int:
+        """Take in whatever was given, or say what is wrong with it; return what the compiled code says."""
+        try:
+            given = np.asarray(reward, _FLOAT, "C")
+        except (TypeError, ValueError):
+            raise InputError(_SCORES.format(f"{reward!r:.80} and {overall!r:.40}")) from None
+        if given.shape != (self._objectives,):
+            raise InputError(f"expected a reward of {self._objectives} objectives, got {given.size}")
         if self._plan.wants_stated:
             self._hear(user, stated)
-        told: int = self._learn(self._board, given, score, user, arm)
-        if told == WAITING:
-            self._end_round()
-            self.learn(user, arm, given, overall, stated)
-        elif told == NO_NUMBER:
-            raise InputError(_SCORES.format(f"{given.tolist()} and {score}"))
-        elif told < 0:
-            self._refuse(told, user, [arm])
-        elif self._at_once:
-            if self.round >= self._soonest:
-                self._fit()
-            self.round += 1
+        self._reward[:] = given
+        try:
+            said: int = self._learn(self._at, user, arm, overall, self._reward_at)
+            if said == WAITING:
+                self._end_round()
+                said = self._learn(self._at, user, arm, overall, self._reward_at)
+        except OverflowError:
+            said = NO_ARM if 0 <= user < self._plan.users else NO_USER
+        if said == NO_NUMBER:
+            raise InputError(_SCORES.format(f"{given.tolist()} and {overall}"))
+        if said < 0:
+            self._refuse(said, user, [arm])
+        return said
 
     def _hear(self, user: int, stated: npt.ArrayLike | None) -> None:
         """Keep what a user stated until it is learned."""
@@ -255,16 +300,21 @@ class Player:
 
     def _end_round(self) -> None:
         """Learn what the round gave."""
-        self._learn(self._board, self._tables["values"], 0.0, ALL, 0)
-        if self.round >= self._soonest:
+        if self._learn(self._at, 0, 0, 0.0, ALL) == DUE:
             self._fit()
-        self.round += 1
 
-    def _offered(self, offer: npt.ArrayLike) -> Any:
-        arms = np.atleast_1d(np.asarray(offer))
-        if arms.dtype.kind not in "iu":
-            self._refuse(NO_ARM, 0, arms.tolist())
-        return np.ascontiguousarray(arms, _WHOLE)
+    def _offered(self, offer: npt.ArrayLike) -> list[Any]:
+        """Return the arms on offer, and write how many they are and then each for the compiled code."""
+        given = np.atleast_1d(np.asarray(offer))
+        arms: list[Any] = given.tolist()
+        count = len(arms)
+        try:
+            if given.dtype.kind not in "iu" or given.ndim != 1 or count >= len(self._offer):
+                raise OverflowError
+            self._offer[0], self._offer[1 : 1 + count] = count, arms
+        except OverflowError:  # also of a number of more than 64 bits
+            self._refuse(NO_ARM, 0, arms)
+        return arms
 
     def _place(self, given: Any, otherwise: int) -> int:
         """Return a user's or an arm's number as Python has it."""
@@ -273,6 +323,13 @@ class Player:
         except TypeError:
             self._refuse(otherwise, given, [given])
             raise
+
+    def _score(self, overall: Any, reward: Any) -> float:
+        """Return an overall score as Python has it."""
+        try:
+            return float(overall)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(_SCORES.format(f"{reward!r:.80} and {overall!r:.40}")) from None
 
     def _weights(self, given: npt.ArrayLike, what: str) -> Any:
         """Return a preference that was given."""
@@ -291,8 +348,8 @@ class Player:
         raise InputError(f"expected arms from 0 to {self._arm_count - 1}, at least one, got {arms!r:.80}")
 
     def _fit(self) -> None:
-        """Fit what users, and what arms, have in common, in the loop's rounds."""
-        plan, spread, t = self._plan, self._spread, self.round
+        """Fit what users, and what arms, have in common after the round that is over, as the loop does."""
+        plan, spread, t = self._plan, self._spread, self.round - 1
         assert spread is not None  # otherwise it would never be the time
         renewed = spread.shared and spread.levels and plan.newcomers > 0
         whose, own = NOBODY, t - plan.arrival + 1
@@ -304,6 +361,7 @@ class Player:
         if reading or whose != NOBODY:
             tables = self._users, self._tables["arms"], self._tables["common"]
             learn_anew(whose, reading, *tables, 1, plan, spread, self._working, self._fitting, self._objectives)
-        self._soonest = 1 if reading else self._due
+        soonest = 1 if reading else self._due
         if renewed:
-            self._soonest = min(self._soonest, self._due_new + plan.arrival - 1)
+            soonest = min(soonest, self._due_new + plan.arrival - 1)
+        self._marks[FITTING] = soonest
