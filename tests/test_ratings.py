@@ -177,11 +177,11 @@ def test_the_rows_are_what_a_plain_loop_gives() -> None:
     ratings = people(users=6, each=12)
     size, scale = 4, ratings.scale
     squares, shares, count = np.zeros(6), np.zeros(6), 0
+    order = np.arange(72)
+    study._shuffle_within(order, ratings.starts, stream_for(9, 0, ENVIRONMENT))
     for split in range(2):
-        order = np.arange(72)
-        study._shuffle_within(order, ratings.starts, stream_for(9, split, ENVIRONMENT))
         for n in range(6):
-            rows = order[12 * n : 12 * (n + 1)]
+            rows = order[12 * n : 12 * (n + 1)][:: -1 if split else 1]
             assert sorted(rows) == list(range(12 * n, 12 * (n + 1)))
             reward, overall = ratings.reward[rows], ratings.overall[rows]
             weight = 3.0 / (reward[:size] ** 2).sum(axis=1)
@@ -200,6 +200,16 @@ def test_the_rows_are_what_a_plain_loop_gives() -> None:
     assert row["difference"] == pytest.approx(row["rmse"] - base["rmse"])
     assert row["ordered_difference"] == pytest.approx(row["ordered"] - base["ordered"])
     assert row["difference_low"] < row["difference"] < row["difference_high"]
+
+
+def test_of_a_pair_of_splits_one_judges_by_what_the_other_learned_from() -> None:
+    """A user of ten ratings, five of them learned from: after any pair each was learned from once."""
+    ratings = ratings_of(np.repeat([0, 1], [10, 13]), np.ones((23, 1)), np.ones(23))
+    orders = [study._order_of(ratings, 3, split) for split in range(4)]
+    for one, other in (orders[:2], orders[2:]):
+        assert sorted([*one[:5], *other[:5]]) == list(range(10))
+        assert one[10:].tolist() == other[10:][::-1].tolist()
+    assert orders[0].tolist() != orders[2].tolist()
 
 
 def test_what_judges_was_not_learned_from() -> None:

@@ -128,7 +128,7 @@ def add_ratings(commands: Any) -> None:
         action="store_true",
         help="only users with enough ratings for the largest of --training, so that its numbers compare",
     )
-    add_whole(size, "--splits", 5, "N", "random splits to average")
+    add_whole(size, "--splits", 6, "N", "random splits to average; every second one is the one before turned round")
     add_seed(size)
     add_outputs(learn, plot=("draw it: .svg or .png", (".svg", ".png")))
 

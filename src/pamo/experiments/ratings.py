@@ -150,7 +150,7 @@ def measure(
     *,
     training: Sequence[int] = (5, 10, 50),
     held_out: int = 5,
-    splits: int = 5,
+    splits: int = 6,
     seed: int = 1,
     same_users: bool = False,
     progress: Progress = unseen,
@@ -158,9 +158,10 @@ def measure(
     """Return a row for each number of ratings to learn from and each way of estimating.
 
     training: how many of a user's ratings are learned from; the user's others judge. held_out: how many others a user
-    has at least. splits: over how many random splits each user's errors are averaged. same_users: whether all numbers
-    are measured on the users who have enough for the largest, or each on all who have enough for it. Numbers that fewer
-    than two users have enough ratings for are skipped: `unmeasurable` says which and why.
+    has at least. splits: over how many random splits each user's errors are averaged, by pairs that turn each other
+    round. same_users: whether all numbers are measured on the users who have enough for the largest, or each on all who
+    have enough for it. Numbers that fewer than two users have enough ratings for are skipped: `unmeasurable` says which
+    and why.
 
     Columns: training, users, ratings (held out, in one split), way; rmse, on the overall score's own scale, every user
     counting alike, and pooled, every rating counting alike; difference, difference_low, difference_high: rmse less that
@@ -207,10 +208,22 @@ def unmeasurable(ratings: Ratings, *, training: Sequence[int], held_out: int = 5
     return said
 
 
+def _order_of(ratings: Ratings, seed: int, split: int) -> Ints:
+    """Return the ratings in the order of one split, each user's together: the first are learned from.
+
+    Every second split is the one before turned round, so that what was learned from judges: a split that is easy by
+    chance is followed by a hard one, and means of errors stray less.
+    """
+    order = np.arange(len(ratings.overall))
+    _shuffle_within(order, ratings.starts, stream_for(seed, split // 2, ENVIRONMENT))
+    if split % 2:
+        order = order[np.repeat(ratings.starts[:-1] + ratings.starts[1:] - 1, ratings.counts) - np.arange(len(order))]
+    return order
+
+
 def _one_split(ratings: Ratings, chosen: Ints, size: int, seed: int, split: int) -> dict[str, Judged]:
     """Learn from `size` ratings of each chosen user and judge by the others, in every way."""
-    order = np.arange(len(ratings.overall))
-    _shuffle_within(order, ratings.starts, stream_for(seed, split, ENVIRONMENT))  # smaller sizes are parts of larger
+    order = _order_of(ratings, seed, split)  # smaller sizes are parts of larger
     begins, ends = ratings.starts[chosen], ratings.starts[chosen + 1]
     seen = order[(begins[:, None] + np.arange(size)).ravel()]
     others = ends - begins - size
