@@ -5,8 +5,9 @@ the users' rows as well (`pamo.rows`), which priors are fitted to. The loop is w
 two: Numba drops what stands under `if spread is not None` for a None before it looks at types.
 
 Eight users stand abreast, `users[chunk, number, lane]`, so that what every user learns in a round is learned by eight
-at a time; a user who is not there yet, and a lane that nobody has, learns with weight 0. On a GPU, where a thread plays
-a trial alone, each user is a chunk of one lane.
+at a time; a user who is not there yet, and a lane that nobody has, learns with weight 0. Priors are fitted to eight at
+a time as well, a trial's users being put together for that (`Fitting`). On a GPU, where a thread plays a trial alone,
+each user is a chunk of one lane.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numba import types
 
 from pamo.arrays import Floats
 from pamo.compiling import apart, count_of, inlined, kernel
+from pamo.eights import abreast
 from pamo.estimators import Kind
 from pamo.priors import (
     NOISE,
@@ -31,7 +33,16 @@ from pamo.priors import (
     noise_of,
     start_population,
 )
-from pamo.priors.user import PULL, SHARE, STRENGTH, find_sites, hold_alike, read_with_sites, use_sites
+from pamo.priors.user import (
+    PULL,
+    SHARE,
+    STRENGTH,
+    find_sites,
+    hold_alike,
+    read_with_sites,
+    shapes_of_room,
+    use_sites,
+)
 from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_at, step_user, user_numbers
 from pamo.rows import (
     LEAST_SQUARE,
@@ -45,7 +56,7 @@ from pamo.rows import (
     user_width,
 )
 from pamo.rows import PLAIN as PLAIN_ROW
-from pamo.words import across, bare, lane_of, row_of, seat, zero
+from pamo.words import LANES, across, bare, lane_of, row_of, seat, zero
 
 RIDGE, STATED, KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
 
@@ -109,6 +120,18 @@ class Users(NamedTuple):
     """(trials, …): each trial's prior, its mean and then its numbers."""
 
 
+class Fitting(NamedTuple):
+    """Where a prior is fitted to eight users at a time: room to work in, in lanes, and the users of one trial."""
+
+    root: Floats
+    lines: Floats
+    user: Floats
+    own: Floats
+    """The lanes of a `Room`'s sites."""
+    rows: Floats
+    sites: Floats
+
+
 _WEIGHT_PLAIN, _WEIGHT_PAPER, _ROUNDS, _NOISE = range(4)
 """Places in `told`."""
 
@@ -118,6 +141,7 @@ PLAN_TYPE = types.NamedTuple(
 )
 SPREAD_TYPE = types.NamedTuple((types.boolean,) * 2 + (types.float64,) + (types.boolean,) * 3, Spread)
 _FLOATS_2, _FLOATS_3 = (types.Array(types.float64, axes, "C") for axes in (2, 3))
+FITTING_TYPE = types.NamedTuple((_FLOATS_3, _FLOATS_3, _FLOATS_2) + (_FLOATS_3,) * 3, Fitting)
 USERS_TYPE = types.NamedTuple((_FLOATS_3,) * 5 + (_FLOATS_2,) * 2, Users)
 
 
@@ -136,6 +160,14 @@ def shapes_of_users(
         here=(chunks, lanes),
         priors=(trials, objectives + NUMBERS),
     )
+
+
+def shapes_of_fitting(users: int, lanes: int, objectives: int) -> Any:
+    """Return the shapes of the tables of `Fitting`, for so many users."""
+    shapes: Any = Fitting
+    root, lines, user, own, *_ = shapes_of_room(objectives)
+    rows, sites = ((-(-users // lanes), width) for width in (user_width(objectives), 2 * objectives))
+    return shapes(*((*shape, lanes) for shape in (root, lines, user, own, rows, sites)))
 
 
 @inlined
@@ -291,14 +323,65 @@ def _read(users: Users, n: int, trial: int, spread: Spread, room: Room, dims: An
     read_with_sites(row_of(users.read, n), row_of(users.rows, n), prior, spread.non_negative, room, dims)
 
 
+@inlined
+def _find_sites(rows: Floats, sites: Floats, prior: Population, room: Room, dims: Any) -> None:
+    """Find the sites of users, or of eight each."""
+    objectives = count_of(dims)
+    for n in range(len(rows)):
+        find_sites(room.user, bare(rows[n]), prior, room, dims)
+        for d in range(objectives):
+            sites[n, d], sites[n, objectives + d] = room.sites[PULL, d], room.sites[STRENGTH, d]
+
+
+@inlined
+def _fit(fits: bool, rows: Floats, sites: Floats, prior: Population, spread: Spread, room: Room, dims: Any) -> None:
+    """Fit what users have in common, unless it stays as it is, and find their sites by it."""
+    if fits:
+        fit_population(prior, rows, sites, spread.bias, spread.elasticity, spread.levels, room, dims)
+    _find_sites(rows, sites, prior, room, dims)
+
+
 @kernel
-def _find(users: Users, n: int, trial: int, spread: Spread, room: Room, dims: Any) -> None:
-    """Find a user's sites, and do the same."""
-    own, objectives, prior = row_of(users.sites, n), count_of(dims), _prior(users, trial, dims)
-    find_sites(row_of(users.read, n), row_of(users.rows, n), prior, room, dims)
-    for d in range(objectives):
-        own[d], own[objectives + d] = room.sites[PULL, d], room.sites[STRENGTH, d]
-    _read(users, n, trial, spread, room, dims)
+def _fit_users(
+    fits: bool,
+    users: Users,
+    trial: int,
+    first: int,
+    last: int,
+    spread: Spread,
+    room: Room,
+    fitting: Fitting | None,
+    dims: Any,
+) -> None:
+    """Do so for users first … last − 1, eight at a time where there is room for it, and write what is read of them."""
+    prior = _prior(users, trial, dims)
+    if fitting is None:
+        rows, sites = users.rows[first:last, :, 0], users.sites[first:last, :, 0]
+        _fit(fits, rows, sites, prior, spread, room, dims)
+    if fitting is not None:
+        zero(fitting.rows)
+        for n in range(first, last):
+            own, row = row_of(fitting.rows, n - first), row_of(users.rows, n)
+            for place in range(len(row)):
+                own[place] = row[place]
+        work = Room(
+            abreast(fitting.root),
+            abreast(fitting.lines),
+            abreast(fitting.user),
+            abreast(fitting.own),
+            room.curve,
+            room.sums,
+            room.moments,
+        )
+        chunks = (last - first + LANES - 1) // LANES
+        _fit(fits, abreast(fitting.rows)[:chunks], abreast(fitting.sites)[:chunks], prior, spread, work, dims)
+        for n in range(first, last):
+            own, found = row_of(users.sites, n), row_of(fitting.sites, n - first)
+            for place in range(len(own)):
+                own[place] = found[place]
+    for n in range(first, last):
+        _read(users, n, trial, spread, room, dims)
+        _tell(users, n, prior)
 
 
 # ---- what a round says of everybody
@@ -331,13 +414,15 @@ def learn_anew(
     plan: TrialPlan,
     spread: Spread,
     room: Room,
-    fitting: Floats,
+    fitting: Fitting | None,
+    working: Floats,
     dims: Any,
 ) -> None:
     """Fit what each trial's users, and its arms, have in common to what was seen of them, and everybody's estimate.
 
     whose: of newcomers the estimate alone, which by two levels depends on their rounds and not on steps. reading:
-    whether all users are read from their rows, as they are after each round where steps are not enough.
+    whether all users are read from their rows, as they are after each round where steps are not enough. fitting: room
+    to fit to eight users at a time; None where they go one by one. working: room to fit the arms' prior.
 
     The trial loop is handed this as it is a policy: rarely called, and large, it is compiled by itself, and once.
     """
@@ -349,25 +434,9 @@ def learn_anew(
     for trial in range(trials if whose != NOBODY else 0):
         first, last = trial * plan.users, (trial + 1) * plan.users
         if whose == NEWCOMERS:
-            for n in range(last - plan.newcomers, last):
-                _find(users, n, trial, spread, room, dims)
+            _fit_users(False, users, trial, last - plan.newcomers, last, spread, room, fitting, dims)
             continue
         if spread.arms:
-            fit_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], None, fitting, dims)
+            fit_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], None, working, dims)
         if spread.shared and plan.kind == RIDGE:
-            prior = _prior(users, trial, dims)
-            fit_population(
-                prior,
-                users.rows,
-                users.sites,
-                first,
-                plan.users,
-                spread.bias,
-                spread.elasticity,
-                spread.levels,
-                room,
-                dims,
-            )
-            for n in range(first, last):
-                _find(users, n, trial, spread, room, dims)
-                _tell(users, n, prior)
+            _fit_users(True, users, trial, first, last, spread, room, fitting, dims)
