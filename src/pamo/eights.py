@@ -4,7 +4,7 @@ A user's estimate is a chain of roots and divisions, each of which waits for the
 eight of them in that time does one. A formula that reads a user's numbers from an array does the same for eight users
 where it is given `abreast(table)`, an array each of whose numbers is eight users' at once: sums, products, roots,
 logarithms and comparisons by `max` and `min` are then those of all eight. Nothing but an `if` about such a number is
-not to be had, since users may differ in it: `present` and `summed` stand in for it. On a GPU, in plain Python and
+not to be had, since users may differ in it: `above` and `summed` stand in for it. On a GPU, in plain Python and
 where users come one by one, the same formula is given arrays of plain numbers.
 """
 
@@ -130,13 +130,14 @@ for _function in (math.exp, math.log, math.log1p):
     _means((_function,), 1, _one_by_one(_function))
 
 
-@written_as(lambda table: table[..., 0], uncounted=True)
-def abreast(typing: Any, table: Any) -> Any:
-    """Return a table of which the last axis is lanes, (…, `LANES`), bare, as one of eight users' numbers.
+@written_as(lambda table, lanes: table[..., 0], uncounted=True)
+def abreast(typing: Any, table: Any, lanes: Any) -> Any:
+    """Return a table of which the last axis is lanes, bare, as one of eight users' numbers, an axis less.
 
-    In Python there is one lane.
+    lanes: `LANES`, or None on a GPU and where users come one by one: there is one lane then, and so in Python.
     """
-    line: Any = numba.types.Array(EIGHT, table.ndim - 1, "C", aligned=False)
+    alone = isinstance(lanes, numba.types.NoneType)
+    line: Any = numba.types.Array(table.dtype if alone else EIGHT, table.ndim - 1, "C", aligned=alone)
 
     def code(context: Any, builder: Any, called: Any, arguments: Any) -> Any:
         view = context.make_array(table)(context, builder, value=arguments[0])
@@ -145,11 +146,11 @@ def abreast(typing: Any, table: Any) -> Any:
         )
         out = context.make_array(line)(context, builder)
         data = builder.bitcast(view.data, out.data.type)
-        size = ir.Constant(context.get_value_type(numba.types.intp), 8 * LANES)
+        size = view.itemsize if alone else ir.Constant(context.get_value_type(numba.types.intp), 8 * LANES)
         populate_array(out, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
         return out._getvalue()
 
-    return line(table), code
+    return line(table, lanes), code
 
 
 def _folded(number: Any, fold: Any) -> Any:
@@ -194,13 +195,19 @@ def together(typing: Any, table: Any) -> Any:
     return whole(table), code
 
 
-@written_as(lambda number: 1.0 if number > 0.0 else 0.0)
-def present(typing: Any, number: Any) -> Any:
-    """Return 1 for each user whose number is above 0, and 0 for the others."""
+@written_as(lambda number, bound, one, other: one if number > bound else other)
+def above(typing: Any, number: Any, bound: Any, one: Any, other: Any) -> Any:
+    """Return one for each user whose number is above a bound, and the other for the rest."""
+    compared, chosen = (typing.unify_types(*kinds) for kinds in ((number, bound), (one, other)))
+    if EIGHT in (compared, chosen):
+        compared = chosen = EIGHT
 
     def code(context: Any, builder: Any, called: Any, arguments: Any) -> Any:
-        kind = _LINE if number == EIGHT else context.get_value_type(number)
-        one, nothing = (ir.Constant(kind, [value] * LANES if number == EIGHT else value) for value in (1.0, 0.0))
-        return builder.select(builder.fcmp_ordered(">", arguments[0], nothing), one, nothing)
+        values = (
+            context.cast(builder, value, kind, to)
+            for value, kind, to in zip(arguments, called.args, (compared, compared, chosen, chosen), strict=True)
+        )
+        first, second, *both = values
+        return builder.select(builder.fcmp_ordered(">", first, second), *both)
 
-    return number(number), code
+    return chosen(number, bound, one, other), code

@@ -43,6 +43,7 @@ from typing import Any
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import anywhere, apart, count_of, inlined, kernel
+from pamo.eights import above
 from pamo.rows import counts_at, pair, pulls_at, scored_at, triangle
 from pamo.words import LANES, log, zero
 
@@ -271,17 +272,17 @@ def step_arm(arms: Floats, j: int, sums: Floats, values: Floats, common: Floats,
 
 @inlined
 def step_user(
-    user: Floats, values: Floats, square: float, least: float, one: float, two: float, room: Floats, dims: Any
-) -> float:
+    user: Floats, values: Floats, square: Any, least: float, one: Any, two: Any, room: Floats, dims: Any
+) -> Any:
     """Take one round with the values (r₁ … r_D, g) into ĉ = V⁻¹b and V⁻¹ by a rank-one step (Alg. 1, updating lines).
 
     V ← V + ŵ·r·rᵀ and b ← b + ŵ·g·r, without V or b: O(D²) in place of O(D³). square is ‖r‖², and a reward of no more
     than `least` is as good as 0 and leaves both as they are. ŵ = one + two/‖r‖²: the paper's weight has one = 0 and
     two = ω, a plain ridge one = 1 and two = 0. Returns what the round adds to the squares left over. `room` is D long.
+    Or eight users' rounds, whose numbers all of these then are (`pamo.eights`).
     """
     objectives = count_of(dims)
     inverse = inverse_at(objectives)
-    directed = square > least
     denominator = square / (one * square + two)  # 1/ŵ
     residual = values[objectives]
     for d in range(objectives):
@@ -291,10 +292,10 @@ def step_user(
         room[d] = along
         denominator += along * values[d]
         residual -= user[PREFERENCE + d] * values[d]
-    scale = 1.0 / denominator if directed else 0.0
+    scale = above(square, least, 1.0 / denominator, 0.0)
     for d in range(objectives):
         scaled = scale * room[d]
         user[PREFERENCE + d] += scaled * residual
         for e in range(d + 1):
             user[inverse + pair(d, e)] -= scaled * room[e]
-    return float(residual * residual * scale if directed else one * values[objectives] * values[objectives])
+    return above(square, least, residual * residual * scale, one * values[objectives] * values[objectives])

@@ -9,7 +9,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
-from pamo.eights import greatest, present, summed, together
+from pamo.eights import above, greatest, summed, together
 from pamo.errors import InputError
 from pamo.priors.user import (
     BIAS_MEAN,
@@ -174,7 +174,7 @@ def fit_population(
         plain_misfit, paper_misfit, biases, bias_squares, bias_traces = 0.0, 0.0, 0.0, 0.0, 0.0
         for n in range(len(rows)):
             row = bare(rows[n])
-            here = present(row[PLAIN_ROW])
+            here = above(row[PLAIN_ROW], 0.0, 1.0, 0.0)
             if summed(here) == 0.0:
                 continue
             active += summed(here)
@@ -365,7 +365,7 @@ def _evidence(
     total = 0.0
     for n in range(0, len(rows), step):
         row, own = bare(rows[n]), bare(sites[n])
-        here = present(row[PLAIN_ROW])
+        here = above(row[PLAIN_ROW], 0.0, 1.0, 0.0)
         if summed(here) == 0.0:
             continue
         hold_alike(population, room, dims)

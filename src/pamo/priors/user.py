@@ -12,7 +12,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
-from pamo.eights import present, summed
+from pamo.eights import above, summed
 from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_at, user_numbers
 from pamo.rows import PLAIN as PLAIN_ROW
 from pamo.rows import pair, weighted_at
@@ -261,7 +261,7 @@ def sweep(
     """
     objectives, sites, numbers = count_of(dims), room.sites, population.numbers
     noise = numbers[NOISE]
-    here = present(row[PLAIN_ROW])
+    here = above(row[PLAIN_ROW], 0.0, 1.0, 0.0)
     use_sites(room, noise, dims)
     solve_plainly(user, row, population, room, dims)
     for d in range(objectives):
@@ -335,6 +335,6 @@ def read_with_sites(
 
 
 @inlined
-def noise_of(squares: float, rounds: float, prior: float, noise: float) -> float:
+def noise_of(squares: Any, rounds: Any, prior: Any, noise: Any) -> Any:
     """The variance of a user's noise: the user's own squares, and a few rounds' worth of what is common."""
     return (squares + prior * noise) / max(rounds + prior, 1.0)

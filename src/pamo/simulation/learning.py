@@ -18,7 +18,7 @@ from numba import types
 
 from pamo.arrays import Floats
 from pamo.compiling import apart, count_of, inlined, kernel
-from pamo.eights import abreast
+from pamo.eights import above, abreast
 from pamo.estimators import Kind
 from pamo.priors import (
     NOISE,
@@ -56,7 +56,7 @@ from pamo.rows import (
     user_width,
 )
 from pamo.rows import PLAIN as PLAIN_ROW
-from pamo.words import LANES, across, bare, lane_of, row_of, seat, zero
+from pamo.words import LANES, bare, lane_of, row_of, seat, zero
 
 RIDGE, STATED, KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
 
@@ -222,46 +222,28 @@ def arrive(users: Users, trials: int, first: int, last: int, plan: TrialPlan, la
 
 
 @apart
-def _step_lanes(
-    read: Floats, rewards: Floats, here: Floats, room: Floats, lanes: int | None, one: float, two: float, dims: Any
-) -> None:
+def _step_lanes(read: Floats, values: Floats, here: Any, room: Floats, one: float, two: float, dims: Any) -> None:
     """Take a round into ĉ and V⁻¹ of a chunk of users."""
-    objectives = count_of(dims)
-    for lane in range(across(lanes)):
-        user, values, own = lane_of(read, lane, lanes), lane_of(rewards, lane, lanes), lane_of(room, lane, lanes)
-        square = here[lane] * square_of(values, objectives)
-        step_user(user, values, square, LEAST_SQUARE, one, two, own, dims)
+    square = here * square_of(values, count_of(dims))
+    step_user(read, values, square, LEAST_SQUARE, one, two, room, dims)
 
 
 @apart
 def _step_rows(
-    read: Floats,
-    rows: Floats,
-    told: Floats,
-    rewards: Floats,
-    here: Floats,
-    room: Floats,
-    lanes: int | None,
-    stepping: bool,
-    dims: Any,
+    read: Floats, rows: Floats, told: Floats, values: Floats, here: Any, room: Floats, stepping: bool, dims: Any
 ) -> None:
     """Take a round into the rows of a chunk of users and, where `stepping`, into what is read of them."""
     objectives = count_of(dims)
-    for lane in range(across(lanes)):
-        observe_round(lane_of(rows, lane, lanes), lane_of(rewards, lane, lanes), here[lane], objectives)
+    observe_round(rows, values, here, objectives)
     if stepping:  # while the prior stays as it is
-        for lane in range(across(lanes)):
-            user, values, present = lane_of(read, lane, lanes), lane_of(rewards, lane, lanes), here[lane]
-            square = present * square_of(values, objectives)
-            one, two = told[_WEIGHT_PLAIN, lane], told[_WEIGHT_PAPER, lane]
-            own = lane_of(room, lane, lanes)
-            left = present * step_user(user, values, square, LEAST_SQUARE, one, two, own, dims)
-            squares = user[squares_at(objectives)] + left
-            user[squares_at(objectives)] = squares
-            user[directed_at(objectives)] += 1.0 if square > LEAST_SQUARE else 0.0
-            user[noise_at(objectives)] = noise_of(
-                squares, rows[PLAIN_ROW, lane], told[_ROUNDS, lane], told[_NOISE, lane]
-            )
+        square = here * square_of(values, objectives)
+        left = here * step_user(
+            read, values, square, LEAST_SQUARE, told[_WEIGHT_PLAIN], told[_WEIGHT_PAPER], room, dims
+        )
+        squares = read[squares_at(objectives)] + left
+        read[squares_at(objectives)] = squares
+        read[directed_at(objectives)] += above(square, LEAST_SQUARE, 1.0, 0.0)
+        read[noise_at(objectives)] = noise_of(squares, rows[PLAIN_ROW], told[_ROUNDS], told[_NOISE])
 
 
 @inlined
@@ -280,13 +262,14 @@ def learn_chunk(
     users: Users, chunk: int, rewards: Floats, plan: TrialPlan, lanes: int | None, room: Floats, spread: Any, dims: Any
 ) -> None:
     """Take a round into the ridges of a chunk of users."""
-    read, values, here = bare(users.read[chunk]), bare(rewards[chunk]), bare(users.here[chunk])
+    read, values = bare(abreast(users.read, lanes)[chunk]), bare(abreast(rewards, lanes)[chunk])
+    here, own = abreast(users.here, lanes)[chunk], abreast(room, lanes)
     if spread is None:
-        _step_lanes(read, values, here, room, lanes, plan.plain, plan.paper, dims)
+        _step_lanes(read, values, here, own, plan.plain, plan.paper, dims)
     if spread is not None:
         stepping = not (spread.bias or spread.non_negative)
-        rows, told = bare(users.rows[chunk]), bare(users.told[chunk])
-        _step_rows(read, rows, told, values, here, room, lanes, stepping, dims)
+        rows, told = bare(abreast(users.rows, lanes)[chunk]), bare(abreast(users.told, lanes)[chunk])
+        _step_rows(read, rows, told, values, here, own, stepping, dims)
 
 
 @inlined
@@ -365,16 +348,17 @@ def _fit_users(
             for place in range(len(row)):
                 own[place] = row[place]
         work = Room(
-            abreast(fitting.root),
-            abreast(fitting.lines),
-            abreast(fitting.user),
-            abreast(fitting.own),
+            abreast(fitting.root, LANES),
+            abreast(fitting.lines, LANES),
+            abreast(fitting.user, LANES),
+            abreast(fitting.own, LANES),
             room.curve,
             room.sums,
             room.moments,
         )
         chunks = (last - first + LANES - 1) // LANES
-        _fit(fits, abreast(fitting.rows)[:chunks], abreast(fitting.sites)[:chunks], prior, spread, work, dims)
+        rows, sites = abreast(fitting.rows, LANES)[:chunks], abreast(fitting.sites, LANES)[:chunks]
+        _fit(fits, rows, sites, prior, spread, work, dims)
         for n in range(first, last):
             own, found = row_of(users.sites, n), row_of(fitting.sites, n - first)
             for place in range(len(own)):
