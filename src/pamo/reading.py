@@ -4,7 +4,6 @@ A kernel is given arrays of numbers, and these are the names of their places:
 
     arms[PULLS, j]            N, the pulls of the offer's j-th arm, whatever they gave
     arms[WIDTH, j]            1/√max(N, 1), the width of a mean of so many pulls
-    arms[LOG_PULLS, j]        log max(N, 1), where the policy reads the spread
     arms[OVERALL, j]          ḡ, the mean overall score; 0 before the first pull
     arms[MEAN + d, j]         r̂(d); before the first pull that gave it 0 or, where there is one, the arms' prior's mean
 
@@ -45,9 +44,9 @@ from pamo.arrays import Floats, Ints
 from pamo.compiling import anywhere, apart, count_of, inlined, kernel
 from pamo.eights import above
 from pamo.rows import counts_at, pair, pulls_at, scored_at, triangle
-from pamo.words import LANES, log, zero
+from pamo.words import LANES, zero
 
-PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
+PULLS, WIDTH, OVERALL, MEAN = range(4)
 """Lines of a tile."""
 ROUNDING = 1e-14
 """Share of Σr² below which what is left of it after the mean is rounding, of which a root would make something."""
@@ -194,11 +193,9 @@ def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> No
     first, counts, scored, complete = scatter_at(objectives), counts_at(objectives), scored_at(objectives), row[0]
     given, expected, pulls = count_at(objectives), expected_at(objectives), row[pulls_at(objectives)]
     common[freedom_at(objectives)] += max(complete - 1.0, 0.0) - max(arms[complete_at(objectives), j] - 1.0, 0.0)
-    least = max(pulls, 1.0)
     arms[complete_at(objectives), j] = complete
     arms[PULLS, j] = pulls
-    arms[WIDTH, j] = 1.0 / math.sqrt(least)
-    arms[LOG_PULLS, j] = log(least)
+    arms[WIDTH, j] = 1.0 / math.sqrt(max(pulls, 1.0))
     arms[OVERALL, j] = row[pair(objectives + 1, 0)] / max(row[scored], 1.0)
     for d in range(objectives):
         count, total, squares = row[counts + d], row[counts + objectives + d], row[counts + 2 * objectives + d]
@@ -255,7 +252,6 @@ def step_arm(arms: Floats, j: int, sums: Floats, values: Floats, common: Floats,
                     common[pair(d, e)] += product
                 common[freedoms_at(objectives) + d] += 1.0
             common[freedom_at(objectives)] += 1.0
-        arms[LOG_PULLS, j] = log(before + 1.0)
         given = count_at(objectives)
         arms[complete_at(objectives), j] = before + 1.0
         for d in range(objectives):

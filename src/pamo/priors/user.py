@@ -12,7 +12,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
-from pamo.eights import above, summed
+from pamo.eights import above, exp, summed
 from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_at, user_numbers
 from pamo.rows import PLAIN as PLAIN_ROW
 from pamo.rows import pair, weighted_at
@@ -227,9 +227,9 @@ def low_chance(numbers: Floats, mean: Any, precision: Any) -> Any:
     """Return the chance that an entry is at the lower level, given its cavity."""
     width, share = 1.0 / precision, numbers[SHARE]
     one, two = numbers[LEVELS + 2] + width, numbers[LEVELS + 3] + width
-    odds = math.log((1.0 - share) / share * math.sqrt(one / two))
-    odds += 0.5 * (_square(mean - numbers[LEVELS]) / one - _square(mean - numbers[LEVELS + 1]) / two)
-    return 1.0 / (1.0 + math.exp(min(odds, 700.0)))
+    odds = (1.0 - share) / share * math.sqrt(one / two)
+    more = 0.5 * (_square(mean - numbers[LEVELS]) / one - _square(mean - numbers[LEVELS + 1]) / two)
+    return 1.0 / (1.0 + odds * exp(max(min(more, 700.0), -700.0)))
 
 
 @inlined
@@ -239,7 +239,7 @@ def log_density(numbers: Floats, mean: Any, precision: Any) -> Any:
     one, two = numbers[LEVELS + 2] + width, numbers[LEVELS + 3] + width
     first = math.log(share) - 0.5 * (math.log(one) + _square(mean - numbers[LEVELS]) / one)
     second = math.log(1.0 - share) - 0.5 * (math.log(two) + _square(mean - numbers[LEVELS + 1]) / two)
-    return max(first, second) + math.log1p(math.exp(-abs(first - second)))
+    return max(first, second) + math.log1p(exp(max(-abs(first - second), -700.0)))
 
 
 @inlined
