@@ -12,7 +12,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
-from pamo.eights import above, exp, summed
+from pamo.eights import above, exp, greatest, summed
 from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_at, user_numbers
 from pamo.rows import PLAIN as PLAIN_ROW
 from pamo.rows import pair, weighted_at
@@ -95,7 +95,7 @@ def _hold_positive(user: Floats, root: Floats, multipliers: Floats, dims: Any) -
     for d in range(objectives):
         multipliers[d] = 0.0
         lowest, size = min(lowest, user[PREFERENCE + d]), max(size, abs(user[PREFERENCE + d]))
-    if lowest == 0.0:
+    if greatest(-lowest) == 0.0:
         return
     for _ in range(_SWEEPS):
         moved = 0.0
@@ -111,7 +111,7 @@ def _hold_positive(user: Floats, root: Floats, multipliers: Floats, dims: Any) -
                 for k in range(max(d, e), objectives):
                     along += root[k, d] * root[k, e]
                 user[PREFERENCE + e] += step * along
-        if moved <= 1e-3 * LEAST * size:
+        if greatest(moved - 1e-3 * LEAST * size) <= 0.0:
             break
     for d in range(objectives):
         user[PREFERENCE + d] = max(user[PREFERENCE + d], 0.0)

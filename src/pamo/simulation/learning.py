@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from numba import types
 
 from pamo.arrays import Floats
-from pamo.compiling import apart, count_of, inlined, kernel
-from pamo.eights import above, abreast
+from pamo.compiling import apart, count_of, inlined, kernel, written
+from pamo.eights import above, abreast, summed
 from pamo.estimators import Kind
 from pamo.priors import (
     NOISE,
@@ -125,11 +125,12 @@ class Fitting(NamedTuple):
 
     root: Floats
     lines: Floats
-    user: Floats
     own: Floats
     """The lanes of a `Room`'s sites."""
     rows: Floats
     sites: Floats
+    read: Floats
+    here: Floats
 
 
 _WEIGHT_PLAIN, _WEIGHT_PAPER, _ROUNDS, _NOISE = range(4)
@@ -141,7 +142,7 @@ PLAN_TYPE = types.NamedTuple(
 )
 SPREAD_TYPE = types.NamedTuple((types.boolean,) * 2 + (types.float64,) + (types.boolean,) * 3, Spread)
 _FLOATS_2, _FLOATS_3 = (types.Array(types.float64, axes, "C") for axes in (2, 3))
-FITTING_TYPE = types.NamedTuple((_FLOATS_3, _FLOATS_3, _FLOATS_2) + (_FLOATS_3,) * 3, Fitting)
+FITTING_TYPE = types.NamedTuple((_FLOATS_3,) * 6 + (_FLOATS_2,), Fitting)
 USERS_TYPE = types.NamedTuple((_FLOATS_3,) * 5 + (_FLOATS_2,) * 2, Users)
 
 
@@ -165,9 +166,10 @@ def shapes_of_users(
 def shapes_of_fitting(users: int, lanes: int, objectives: int) -> Any:
     """Return the shapes of the tables of `Fitting`, for so many users."""
     shapes: Any = Fitting
-    root, lines, user, own, *_ = shapes_of_room(objectives)
-    rows, sites = ((-(-users // lanes), width) for width in (user_width(objectives), 2 * objectives))
-    return shapes(*((*shape, lanes) for shape in (root, lines, user, own, rows, sites)))
+    chunks = -(-users // lanes)
+    room, widths = shapes_of_room(objectives), (user_width(objectives), 2 * objectives, user_numbers(objectives))
+    tables = (room.root, room.lines, room.sites, *((chunks, width) for width in widths), (chunks,))
+    return shapes._make((*table, lanes) for table in tables)
 
 
 @inlined
@@ -293,81 +295,6 @@ def learn_users(
             learn_chunk(users, chunk, rewards, plan, lanes, room, spread, dims)
 
 
-@kernel
-def _read(users: Users, n: int, trial: int, spread: Spread, room: Room, dims: Any) -> None:
-    """Work out what is read of a user, by the sites that were found when the prior was fitted."""
-    own, objectives, prior = row_of(users.sites, n), count_of(dims), _prior(users, trial, dims)
-    for d in range(objectives):
-        room.sites[PULL, d], room.sites[STRENGTH, d] = own[d], own[objectives + d]
-    if prior.numbers[SHARE] > 0.0:
-        use_sites(room, prior.numbers[NOISE], dims)
-    else:
-        hold_alike(prior, room, dims)
-    read_with_sites(row_of(users.read, n), row_of(users.rows, n), prior, spread.non_negative, room, dims)
-
-
-@inlined
-def _find_sites(rows: Floats, sites: Floats, prior: Population, room: Room, dims: Any) -> None:
-    """Find the sites of users, or of eight each."""
-    objectives = count_of(dims)
-    for n in range(len(rows)):
-        find_sites(room.user, bare(rows[n]), prior, room, dims)
-        for d in range(objectives):
-            sites[n, d], sites[n, objectives + d] = room.sites[PULL, d], room.sites[STRENGTH, d]
-
-
-@inlined
-def _fit(fits: bool, rows: Floats, sites: Floats, prior: Population, spread: Spread, room: Room, dims: Any) -> None:
-    """Fit what users have in common, unless it stays as it is, and find their sites by it."""
-    if fits:
-        fit_population(prior, rows, sites, spread.bias, spread.elasticity, spread.levels, room, dims)
-    _find_sites(rows, sites, prior, room, dims)
-
-
-@kernel
-def _fit_users(
-    fits: bool,
-    users: Users,
-    trial: int,
-    first: int,
-    last: int,
-    spread: Spread,
-    room: Room,
-    fitting: Fitting | None,
-    dims: Any,
-) -> None:
-    """Do so for users first … last − 1, eight at a time where there is room for it, and write what is read of them."""
-    prior = _prior(users, trial, dims)
-    if fitting is None:
-        rows, sites = users.rows[first:last, :, 0], users.sites[first:last, :, 0]
-        _fit(fits, rows, sites, prior, spread, room, dims)
-    if fitting is not None:
-        zero(fitting.rows)
-        for n in range(first, last):
-            own, row = row_of(fitting.rows, n - first), row_of(users.rows, n)
-            for place in range(len(row)):
-                own[place] = row[place]
-        work = Room(
-            abreast(fitting.root, LANES),
-            abreast(fitting.lines, LANES),
-            abreast(fitting.user, LANES),
-            abreast(fitting.own, LANES),
-            room.curve,
-            room.sums,
-            room.moments,
-        )
-        chunks = (last - first + LANES - 1) // LANES
-        rows, sites = abreast(fitting.rows, LANES)[:chunks], abreast(fitting.sites, LANES)[:chunks]
-        _fit(fits, rows, sites, prior, spread, work, dims)
-        for n in range(first, last):
-            own, found = row_of(users.sites, n), row_of(fitting.sites, n - first)
-            for place in range(len(own)):
-                own[place] = found[place]
-    for n in range(first, last):
-        _read(users, n, trial, spread, room, dims)
-        _tell(users, n, prior)
-
-
 # ---- what a round says of everybody
 
 
@@ -385,6 +312,108 @@ following_fit = inlined(next_fit)
 
 NOBODY, NEWCOMERS, EVERYBODY = range(3)
 """Whose estimates are worked out anew."""
+
+
+@inlined
+def _work_out(
+    whose: int,
+    rows: Floats,
+    sites: Floats,
+    read: Floats,
+    here: Floats,
+    prior: Population,
+    spread: Spread,
+    room: Room,
+    dims: Any,
+) -> None:
+    """Work out what is read of users, or of eight each.
+
+    whose: of EVERYBODY by a prior that is fitted to them, of NEWCOMERS by sites that are found anew, of NOBODY, which
+    is to say of those who are here, by the sites of before.
+    """
+    objectives, numbers = count_of(dims), prior.numbers
+    if whose == EVERYBODY:
+        fit_population(prior, rows, sites, spread.bias, spread.elasticity, spread.levels, room, dims)
+    for n in range(len(rows)):
+        row, own, user = bare(rows[n]), bare(sites[n]), bare(read[n])
+        if whose == NOBODY:
+            if summed(here[n]) == 0.0:
+                continue
+            for d in range(objectives):
+                room.sites[PULL, d], room.sites[STRENGTH, d] = own[d], own[objectives + d]
+            if numbers[SHARE] > 0.0:
+                use_sites(room, numbers[NOISE], dims)
+            else:
+                hold_alike(prior, room, dims)
+        else:
+            find_sites(user, row, prior, room, dims)
+            for d in range(objectives):
+                own[d], own[objectives + d] = room.sites[PULL, d], room.sites[STRENGTH, d]
+        read_with_sites(user, row, prior, spread.non_negative, room, dims)
+
+
+@inlined
+def _copy(to: Floats, n: int, of: Floats, m: int) -> None:
+    """Write user m's row over user n's."""
+    row, own = row_of(of, m), row_of(to, n)
+    for place in range(len(own)):
+        own[place] = row[place]
+
+
+@kernel
+def _learn_one_by_one(
+    whose: int, users: Users, trial: int, first: int, last: int, spread: Spread, room: Room, fitting: None, dims: Any
+) -> None:
+    prior, rows, sites = _prior(users, trial, dims), users.rows[first:last, :, 0], users.sites[first:last, :, 0]
+    read, here = users.read[first:last, :, 0], users.here[first:last, 0]
+    _work_out(whose, rows, sites, read, here, prior, spread, room, dims)
+    for n in range(first, last):
+        _tell(users, n, prior)
+
+
+@kernel
+def _learn_by_eights(
+    whose: int, users: Users, trial: int, first: int, last: int, spread: Spread, room: Room, fitting: Fitting, dims: Any
+) -> None:
+    prior, chunks = _prior(users, trial, dims), (last - first + LANES - 1) // LANES
+    zero(fitting.rows)
+    zero(fitting.here)
+    for n in range(first, last):
+        (chunk, lane), (to_chunk, to_lane) = seat(n, LANES), seat(n - first, LANES)
+        fitting.here[to_chunk, to_lane] = users.here[chunk, lane]
+        _copy(fitting.rows, n - first, users.rows, n)
+        _copy(fitting.sites, n - first, users.sites, n)
+    rows, sites = abreast(fitting.rows, LANES)[:chunks], abreast(fitting.sites, LANES)[:chunks]
+    read, here = abreast(fitting.read, LANES), abreast(fitting.here, LANES)
+    root, lines, own = abreast(fitting.root, LANES), abreast(fitting.lines, LANES), abreast(fitting.own, LANES)
+    work = Room(root, lines, bare(read[0]), own, room.curve, room.sums, room.moments)
+    _work_out(whose, rows, sites, read, here, prior, spread, work, dims)
+    for n in range(first, last):
+        chunk, lane = seat(n - first, LANES)
+        if whose != NOBODY or fitting.here[chunk, lane] > 0.0:
+            _copy(users.read, n, fitting.read, n - first)
+            _copy(users.sites, n, fitting.sites, n - first)
+        _tell(users, n, prior)
+
+
+def _learn_together(
+    whose: int, users: Users, trial: int, first: int, last: int, spread: Spread, room: Room, fitting: Any, dims: Any
+) -> None:
+    """Do so for users first … last − 1 of a trial, eight at a time where there is room for it.
+
+    Chosen by type: of an `if` about None Numba drops but one side, and would compile everything for both.
+    """
+    _learn_one_by_one(whose, users, trial, first, last, spread, room, fitting, dims)
+
+
+@written(_learn_together)
+def _together(whose, users, trial, first, last, spread, room, fitting, dims):  # type: ignore[no-untyped-def]  # as Numba has it
+    chosen = _learn_one_by_one if isinstance(fitting, types.NoneType) else _learn_by_eights
+
+    def learn(whose, users, trial, first, last, spread, room, fitting, dims):  # type: ignore[no-untyped-def]  # as above
+        chosen(whose, users, trial, first, last, spread, room, fitting, dims)
+
+    return learn
 
 
 @kernel
@@ -410,17 +439,17 @@ def learn_anew(
 
     The trial loop is handed this as it is a policy: rarely called, and large, it is compiled by itself, and once.
     """
-    if reading:
-        for n in range(trials * plan.users):
-            if users.here[n // users.here.shape[1], n % users.here.shape[1]] > 0.0:
-                _read(users, n, n // plan.users, spread, room, dims)
     blocks = plan.arms // plan.offer_size
-    for trial in range(trials if whose != NOBODY else 0):
+    fits = whose == EVERYBODY and spread.shared and plan.kind == RIDGE
+    for trial in range(trials):
         first, last = trial * plan.users, (trial + 1) * plan.users
-        if whose == NEWCOMERS:
-            _fit_users(False, users, trial, last - plan.newcomers, last, spread, room, fitting, dims)
-            continue
-        if spread.arms:
+        if whose == EVERYBODY and spread.arms:
             fit_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], None, working, dims)
-        if spread.shared and plan.kind == RIDGE:
-            _fit_users(True, users, trial, first, last, spread, room, fitting, dims)
+        for part in range(2):  # one call: all of it is compiled into each
+            asked, wanted = NOBODY, reading and not fits
+            if part == 1:
+                asked, wanted = whose, whose == NEWCOMERS or fits
+            if asked == NEWCOMERS:
+                first = last - plan.newcomers
+            if wanted:
+                _learn_together(asked, users, trial, first, last, spread, room, fitting, dims)
