@@ -36,7 +36,7 @@ from pamo.experiments.tasks import counted
 from pamo.policies import Policy, Run
 from pamo.policies.base import value_of
 from pamo.policies.variance import PrucbHpV, _all_pulls, _common_variance, _preference_bonus, _squares
-from pamo.reading import LOG_PULLS, PULLS, noise_at
+from pamo.reading import PULLS, noise_at
 from pamo.simulation.cpu import DEVICES
 from pamo.words import log
 
@@ -69,7 +69,7 @@ def _score_earlier(
     for j in range(len(scores)):
         pulls = max(arms[PULLS, j], 1.0)
         variance = _squares(arms, j, user, shared, dims) / (pulls - 1.0 + prior)
-        bonus = scale * (log_pulls - arms[LOG_PULLS, j]) * math.sqrt((1.0 + few / pulls) * variance / pulls)
+        bonus = scale * (log_pulls - log(pulls)) * math.sqrt((1.0 + few / pulls) * variance / pulls)
         score = value_of(arms, j, user, dims) + bonus + _preference_bonus(arms, j, user, noise, t, dims)
         scores[j] = score if arms[PULLS, j] > 0.0 else np.inf
 

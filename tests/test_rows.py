@@ -11,7 +11,6 @@ from pamo.arrays import Floats
 from pamo.compiling import dimensions, kernel
 from pamo.estimators import overall_means, reward_means, reward_scatters
 from pamo.reading import (
-    LOG_PULLS,
     MEAN,
     OVERALL,
     PULLS,
@@ -69,7 +68,6 @@ def test_what_is_read_of_an_arm_is_what_the_estimators_say() -> None:
     counts, scatter = np.bincount(places, minlength=5), reward_scatters(statistics)
     np.testing.assert_allclose(read[PULLS, :5], counts)
     np.testing.assert_allclose(read[WIDTH, :5], 1 / np.sqrt(np.maximum(counts, 1)))
-    np.testing.assert_allclose(read[LOG_PULLS, :5], np.log(np.maximum(counts, 1)), rtol=1e-14)
     np.testing.assert_allclose(read[OVERALL, :5], overall_means(statistics))
     np.testing.assert_allclose(read[MEAN : MEAN + 3, :5].T, reward_means(statistics))
     for d in range(3):

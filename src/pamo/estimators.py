@@ -296,8 +296,8 @@ def read_ridge(
     objectives = users.objectives
     prior = common_to(users, estimate) if population is None or not estimate.shared else population
     out = np.empty((len(users.rows), user_numbers(objectives)))
-    rows, room = users.rows[:, :, None], room_for(objectives)
-    read_users(out, rows, prior, sites, estimate.non_negative, room, objectives)
+    room = room_for(objectives)
+    read_users(out, users.rows, prior, sites, estimate.non_negative, room, objectives)
     if estimate.level != estimate.first:
         out[users.rounds == 0.0, PREFERENCE : PREFERENCE + objectives] = estimate.first
     return out

@@ -4,7 +4,6 @@ A kernel is given arrays of numbers, and these are the names of their places:
 
     arms[PULLS, j]            N, the pulls of the offer's j-th arm, whatever they gave
     arms[WIDTH, j]            1/√max(N, 1), the width of a mean of so many pulls
-    arms[LOG_PULLS, j]        log max(N, 1), where the policy reads the spread
     arms[OVERALL, j]          ḡ, the mean overall score; 0 before the first pull
     arms[MEAN + d, j]         r̂(d); before the first pull that gave it 0 or, where there is one, the arms' prior's mean
 
@@ -43,10 +42,11 @@ from typing import Any
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import anywhere, apart, count_of, inlined, kernel
+from pamo.eights import above
 from pamo.rows import counts_at, pair, pulls_at, scored_at, triangle
-from pamo.words import LANES, log, zero
+from pamo.words import LANES, zero
 
-PULLS, WIDTH, LOG_PULLS, OVERALL, MEAN = range(5)
+PULLS, WIDTH, OVERALL, MEAN = range(4)
 """Lines of a tile."""
 ROUNDING = 1e-14
 """Share of Σr² below which what is left of it after the mean is rounding, of which a root would make something."""
@@ -193,11 +193,9 @@ def read_arm(arms: Floats, j: int, row: Floats, common: Floats, dims: Any) -> No
     first, counts, scored, complete = scatter_at(objectives), counts_at(objectives), scored_at(objectives), row[0]
     given, expected, pulls = count_at(objectives), expected_at(objectives), row[pulls_at(objectives)]
     common[freedom_at(objectives)] += max(complete - 1.0, 0.0) - max(arms[complete_at(objectives), j] - 1.0, 0.0)
-    least = max(pulls, 1.0)
     arms[complete_at(objectives), j] = complete
     arms[PULLS, j] = pulls
-    arms[WIDTH, j] = 1.0 / math.sqrt(least)
-    arms[LOG_PULLS, j] = log(least)
+    arms[WIDTH, j] = 1.0 / math.sqrt(max(pulls, 1.0))
     arms[OVERALL, j] = row[pair(objectives + 1, 0)] / max(row[scored], 1.0)
     for d in range(objectives):
         count, total, squares = row[counts + d], row[counts + objectives + d], row[counts + 2 * objectives + d]
@@ -254,7 +252,6 @@ def step_arm(arms: Floats, j: int, sums: Floats, values: Floats, common: Floats,
                     common[pair(d, e)] += product
                 common[freedoms_at(objectives) + d] += 1.0
             common[freedom_at(objectives)] += 1.0
-        arms[LOG_PULLS, j] = log(before + 1.0)
         given = count_at(objectives)
         arms[complete_at(objectives), j] = before + 1.0
         for d in range(objectives):
@@ -271,17 +268,17 @@ def step_arm(arms: Floats, j: int, sums: Floats, values: Floats, common: Floats,
 
 @inlined
 def step_user(
-    user: Floats, values: Floats, square: float, least: float, one: float, two: float, room: Floats, dims: Any
-) -> float:
+    user: Floats, values: Floats, square: Any, least: float, one: Any, two: Any, room: Floats, dims: Any
+) -> Any:
     """Take one round with the values (r₁ … r_D, g) into ĉ = V⁻¹b and V⁻¹ by a rank-one step (Alg. 1, updating lines).
 
     V ← V + ŵ·r·rᵀ and b ← b + ŵ·g·r, without V or b: O(D²) in place of O(D³). square is ‖r‖², and a reward of no more
     than `least` is as good as 0 and leaves both as they are. ŵ = one + two/‖r‖²: the paper's weight has one = 0 and
     two = ω, a plain ridge one = 1 and two = 0. Returns what the round adds to the squares left over. `room` is D long.
+    Or eight users' rounds, whose numbers all of these then are (`pamo.eights`).
     """
     objectives = count_of(dims)
     inverse = inverse_at(objectives)
-    directed = square > least
     denominator = square / (one * square + two)  # 1/ŵ
     residual = values[objectives]
     for d in range(objectives):
@@ -291,10 +288,10 @@ def step_user(
         room[d] = along
         denominator += along * values[d]
         residual -= user[PREFERENCE + d] * values[d]
-    scale = 1.0 / denominator if directed else 0.0
+    scale = above(square, least, 1.0 / denominator, 0.0)
     for d in range(objectives):
         scaled = scale * room[d]
         user[PREFERENCE + d] += scaled * residual
         for e in range(d + 1):
             user[inverse + pair(d, e)] -= scaled * room[e]
-    return float(residual * residual * scale if directed else one * values[objectives] * values[objectives])
+    return above(square, least, residual * residual * scale, one * values[objectives] * values[objectives])

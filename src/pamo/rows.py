@@ -23,11 +23,13 @@ store's block, to an array of statistics and to the simulator's lanes.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from pamo.arrays import Floats, Ints
 from pamo.compiling import anywhere, entry, inlined
+from pamo.eights import above
 
 LAYOUT = 3
 """The number of this layout. Whoever keeps rows keeps it beside them: rows of another are summed anew."""
@@ -120,7 +122,7 @@ def whole(size: int) -> Ints:
 
 
 @inlined
-def observe(row: Floats, start: int, weight: float, values: Floats, size: int) -> None:
+def observe(row: Floats, start: int, weight: Any, values: Floats, size: int) -> None:
     """Add w·z·zᵀ to the triangle that begins at `start`; z = (1, values…), of which `size` entries are taken.
 
     This is the one place where a moment is added up.
@@ -197,7 +199,7 @@ def observe_arm(row: Floats, values: Floats, weight: float, objectives: int) -> 
 
 
 @inlined
-def square_of(values: Floats, objectives: int) -> float:
+def square_of(values: Floats, objectives: int) -> Any:
     """Return ‖r‖² of the values (r₁ … r_D, …)."""
     square = 0.0
     for d in range(objectives):
@@ -206,13 +208,16 @@ def square_of(values: Floats, objectives: int) -> float:
 
 
 @inlined
-def observe_round(row: Floats, values: Floats, weight: float, objectives: int) -> None:
-    """Add a user's round with a whole reward and an overall score, `weight` times: once, or 0 for who is not there."""
+def observe_round(row: Floats, values: Floats, weight: Any, objectives: int) -> None:
+    """Add a user's round with a whole reward and an overall score, `weight` times: once, or 0 for who is not there.
+
+    Or the rounds of eight users (`pamo.eights`), whose numbers the row, the values and the weight then are.
+    """
     square = square_of(values, objectives)
     row[ROUNDS] += weight
     observe(row, PLAIN, weight, values, objectives + 2)
     # w = 1/‖r‖² has no value at r = 0: such a sample carries no direction.
-    observe(row, weighted_at(objectives), weight / square if square > LEAST_SQUARE else 0.0, values, objectives + 2)
+    observe(row, weighted_at(objectives), above(square, LEAST_SQUARE, weight / square, 0.0), values, objectives + 2)
 
 
 @inlined

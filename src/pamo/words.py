@@ -261,17 +261,6 @@ def seat(n: int, lanes: int | None) -> tuple[int, int]:
     return n // LANES, n % LANES
 
 
-@inlined
-def across(lanes: int | None) -> int:
-    """Return how many lanes a loop goes over; it is a multiple of eight in a way that the compiler sees.
-
-    lanes is known when it runs: were the compiler told, it would unroll the loop before it could vectorise it.
-    """
-    if lanes is None:
-        return 1
-    return lanes & 24
-
-
 @written_as(lambda number: int(np.float64(number).view(np.int64)))
 def _bits_of(typing: Any, number: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

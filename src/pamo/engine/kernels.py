@@ -164,19 +164,21 @@ def user_views(work: Floats, objectives: int) -> Any:
     user, square = user_numbers(objectives), objectives**2
     root = 2 * user
     lines = root + square
-    curve = lines + 4 * objectives
-    own = curve + square
+    own = lines + 3 * objectives
     sites = own + user
-    moments = sites + 4 * objectives
+    curve = sites + 4 * objectives
+    sums = curve + square
+    moments = sums + objectives
     return (
         work[:user],
         work[user:root],
         Room(
             work[root:lines].reshape((objectives, objectives)),
-            work[lines:curve].reshape((4, objectives)),
-            work[curve:own].reshape((objectives, objectives)),
+            work[lines:own].reshape((3, objectives)),
             work[own:sites],
-            work[sites:moments].reshape((4, objectives)),
+            work[sites:curve].reshape((4, objectives)),
+            work[curve:sums].reshape((objectives, objectives)),
+            work[sums:moments],
             work[moments : moments + 6].reshape((2, 3)),
         ),
     )

@@ -29,7 +29,6 @@ from pamo.policies.prucb import PrucbHp, PrucbKp, PrucbUp
 from pamo.policies.registry import FAMILIES, RECOMMENDED, REGISTRY, available, create, labels, parse, recommended
 from pamo.policies.variance import Prts, PrucbHpV, PrucbKpV, PrucbUpV
 from pamo.reading import (
-    LOG_PULLS,
     MEAN,
     OVERALL,
     PREFERENCE,
@@ -48,7 +47,6 @@ from pamo.rows import pair
 
 __all__ = [
     "FAMILIES",
-    "LOG_PULLS",
     "MEAN",
     "OVERALL",
     "PREFERENCE",

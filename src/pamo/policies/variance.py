@@ -18,7 +18,6 @@ from pamo.compiling import anywhere, count_of, inlined, kernel
 from pamo.estimators import Estimate, Kind
 from pamo.policies.base import Feedback, Policy, Run, Shape, value_of
 from pamo.reading import (
-    LOG_PULLS,
     MEAN,
     PREFERENCE,
     PULLS,
@@ -244,7 +243,7 @@ def _score_hidden_v(
     if even:
         for j in range(len(scores)):
             known = max(arms[PULLS, j], 1.0)
-            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], terms[_UNSEEN], terms, dims)
+            bonus = _reward_bonus(arms, j, user, known, log(known), terms[_UNSEEN], terms, dims)
             score = value_of(arms, j, user, dims) + bonus
             scores[j] = score + _preference_bonus(arms, j, user, noise, rounds, dims)
         return
@@ -264,7 +263,7 @@ def _score_estimated_v(
     if even:
         for j in range(len(scores)):
             known = max(arms[PULLS, j], 1.0)
-            bonus = _reward_bonus(arms, j, user, known, arms[LOG_PULLS, j], terms[_UNSEEN], terms, dims)
+            bonus = _reward_bonus(arms, j, user, known, log(known), terms[_UNSEEN], terms, dims)
             scores[j] = value_of(arms, j, user, dims) + bonus
         return
     for j in range(len(scores)):

@@ -9,6 +9,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
+from pamo.eights import above, greatest, summed, together
 from pamo.errors import InputError
 from pamo.priors.user import (
     BIAS_MEAN,
@@ -44,7 +45,7 @@ from pamo.priors.user import (
 from pamo.rows import PLAIN as PLAIN_ROW
 from pamo.rows import pair, weighted_at
 from pamo.statistics import UserStatistics
-from pamo.words import row_of
+from pamo.words import bare
 
 ITERATIONS = 10
 """Of the fixed point. From a start that the sums give, so that the prior is a function of the sums."""
@@ -77,7 +78,7 @@ LEVEL_USERS = 256
 
 
 @inlined
-def _misfit(row: Floats, start: int, bias: float, preference: Floats, dims: Any) -> float:
+def _misfit(row: Floats, start: int, bias: Any, preference: Floats, dims: Any) -> Any:
     """Σw(g − b − c·r)² from the triangle that begins at `start`."""
     objectives = count_of(dims)
     last = objectives + 1
@@ -88,7 +89,7 @@ def _misfit(row: Floats, start: int, bias: float, preference: Floats, dims: Any)
         for e in range(d):
             along += 2.0 * preference[e] * row[start + pair(d + 1, e + 1)]
         total += preference[d] * along
-    return float(max(total, 0.0))
+    return max(total, 0.0)
 
 
 @inlined
@@ -115,31 +116,29 @@ def fit_population(
     population: Population,
     rows: Floats,
     sites: Floats,
-    first_user: int,
-    users: int,
     with_bias: bool,
     elasticity: float,
     with_levels: bool,
     room: Room,
     dims: Any,
 ) -> None:
-    """Fit the prior to the rows of so many users by its marginal likelihood; φ, too, where `elasticity` is below 0.
+    """Fit the prior to the rows of users by its marginal likelihood; φ, too, where `elasticity` is below 0.
 
-    rows, sites: in lanes, as `row_of` reads them; sites is room for 2D numbers a user. with_levels: whether entries may
-    be of two levels, where the rows speak for it.
+    rows, sites: (users, …), sites being room for 2D numbers a user; or of eight users each, as `room` then is, zeros
+    for who is not there. with_levels: whether entries may be of two levels, where the rows speak for it.
     """
     objectives, root, user = count_of(dims), room.root, room.user
     last, paper = objectives + 1, weighted_at(objectives)
     rounds, directed, lengths, inverses = 0.0, 0.0, 0.0, 0.0  # Σ1, the same where r ≠ 0, Σ‖r‖², Σ1/‖r‖²
     most = 0.0  # rounds of any user
-    for n in range(users):
-        row = row_of(rows, first_user + n)
-        rounds += row[PLAIN_ROW]
-        most = max(most, row[PLAIN_ROW])
-        inverses += row[paper]
+    for n in range(len(rows)):
+        row = bare(rows[n])
+        rounds += summed(row[PLAIN_ROW])
+        most = max(most, greatest(row[PLAIN_ROW]))
+        inverses += summed(row[paper])
         for d in range(objectives):
-            lengths += row[PLAIN_ROW + pair(d + 1, d + 1)]
-            directed += row[paper + pair(d + 1, d + 1)]
+            lengths += summed(row[PLAIN_ROW + pair(d + 1, d + 1)])
+            directed += summed(row[paper + pair(d + 1, d + 1)])
     if directed == 0.0:
         return
     least = LEAST * most * (1.0 + 1e-3 * most)  # noise below which V is singular to rounding, which grows with a sum
@@ -148,13 +147,13 @@ def fit_population(
     phi = elasticity if elasticity >= 0.0 else 0.5
     one, two = 1.0 - phi, phi * typical
     squares, moment, total, size = 0.0, 0.0, 0.0, 0.0
-    for n in range(users):
-        row = row_of(rows, first_user + n)
-        squares += one * row[PLAIN_ROW + pair(last, last)] + two * row[paper + pair(last, last)]
+    for n in range(len(rows)):
+        row = bare(rows[n])
+        squares += summed(one * row[PLAIN_ROW + pair(last, last)] + two * row[paper + pair(last, last)])
         for d in range(objectives):
-            moment += one * row[PLAIN_ROW + pair(last, d + 1)] + two * row[paper + pair(last, d + 1)]
+            moment += summed(one * row[PLAIN_ROW + pair(last, d + 1)] + two * row[paper + pair(last, d + 1)])
             for e in range(d + 1):
-                entry = one * row[PLAIN_ROW + pair(d + 1, e + 1)] + two * row[paper + pair(d + 1, e + 1)]
+                entry = summed(one * row[PLAIN_ROW + pair(d + 1, e + 1)] + two * row[paper + pair(d + 1, e + 1)])
                 total += entry if e == d else 2.0 * entry
                 size += entry if e == d else 0.0
     level = moment / total if total > LEAST * size else 0.0  # all objectives weighing alike, how much each
@@ -164,7 +163,7 @@ def fit_population(
     spread, noise, along_sum = scale, overall_noise, scale  # along_sum: the variance of (1·c)/√D
     bias_mean, bias_spread = 0.0, first * typical
     mean.fill(level)
-    sums, curve, mixed = room.lines[3], room.curve, room.lines[1]  # mixed: Σŵ·r of the user just solved
+    sums, curve, mixed = room.sums, room.curve, room.lines[1]  # mixed: Σŵ·r of the user just solved
     for _ in range(ITERATIONS):
         numbers[RIDGE], numbers[PLAIN], numbers[PAPER] = noise / spread, one, two
         numbers[BIAS_RIDGE], numbers[BIAS_MEAN] = (noise / bias_spread if with_bias else -1.0), bias_mean
@@ -175,11 +174,12 @@ def fit_population(
         curve.fill(0.0)
         active, sizes, traces, misfit, freedom = 0.0, 0.0, 0.0, 0.0, 0.0
         plain_misfit, paper_misfit, biases, bias_squares, bias_traces = 0.0, 0.0, 0.0, 0.0, 0.0
-        for n in range(users):
-            row = row_of(rows, first_user + n)
-            if row[PLAIN_ROW] == 0.0:
+        for n in range(len(rows)):
+            row = bare(rows[n])
+            here = above(row[PLAIN_ROW], 0.0, 1.0, 0.0)
+            if summed(here) == 0.0:
                 continue
-            active += 1.0
+            active += summed(here)
             solve_plainly(user, row, population, room, dims)
             trace, bias, away, across = 0.0, 0.0, 0.0, 0.0
             for d in range(objectives):
@@ -188,36 +188,37 @@ def fit_population(
                     along += root[d, e]
                 away += user[d] - mean[d]
                 across += along * along
-                sums[d] += user[d]
-                sizes += user[d] * user[d]
-                curve[d, d] += 1.0
+                sums[d] += summed(here * user[d])
+                sizes += summed(here * user[d] * user[d])
                 for e in range(d + 1):
                     trace += root[d, e] * root[d, e]
+                    entry = 0.0
                     for k in range(d, objectives):
-                        curve[d, e] -= numbers[RIDGE] * root[k, d] * root[k, e]
-            freedom += objectives - numbers[RIDGE] * trace - numbers[SUM_RIDGE] * across
-            traces += trace
-            sum_squares += away * away / objectives
-            sum_traces += across / objectives
+                        entry += root[k, d] * root[k, e]
+                    curve[d, e] -= numbers[RIDGE] * summed(here * entry)
+            freedom += summed(here * (objectives - numbers[RIDGE] * trace - numbers[SUM_RIDGE] * across))
+            traces += summed(here * trace)
+            sum_squares += summed(here * away * away) / objectives
+            sum_traces += summed(here * across) / objectives
             if with_bias:
                 corner = one * row[PLAIN_ROW] + two * row[paper] + numbers[BIAS_RIDGE]
-                bias = one * row[PLAIN_ROW + pair(last, 0)] + two * row[paper + pair(last, 0)]
-                bias += numbers[BIAS_RIDGE] * bias_mean
+                target = one * row[PLAIN_ROW + pair(last, 0)] + two * row[paper + pair(last, 0)]
+                target += numbers[BIAS_RIDGE] * bias_mean
                 across = 0.0
                 for d in range(objectives):
-                    bias -= mixed[d] * user[d]
+                    target -= mixed[d] * user[d]
                     along = 0.0
                     for e in range(d + 1):
                         along += root[d, e] * mixed[e]
                     across += along * along
-                bias /= corner
+                bias = target / corner
                 trace = (1.0 + across / corner) / corner
-                freedom += 1.0 - numbers[BIAS_RIDGE] * trace
-                biases += bias
-                bias_squares += bias * bias
-                bias_traces += trace
-            own_plain = _misfit(row, PLAIN_ROW, bias, user, dims)
-            own_paper = _misfit(row, paper, bias, user, dims)
+                freedom += summed(here * (1.0 - numbers[BIAS_RIDGE] * trace))
+                biases += summed(here * bias)
+                bias_squares += summed(here * bias * bias)
+                bias_traces += summed(here * trace)
+            own_plain = summed(here * _misfit(row, PLAIN_ROW, bias, user, dims))
+            own_paper = summed(here * _misfit(row, paper, bias, user, dims))
             misfit += one * own_plain + two * own_paper
             plain_misfit += own_plain
             paper_misfit += own_paper
@@ -225,7 +226,7 @@ def fit_population(
         for d in range(objectives):
             distance += mean[d] * (active * mean[d] - 2.0 * sums[d])
             sums[d] += drawn * level - (drawn + active) * mean[d]
-            curve[d, d] += drawn
+            curve[d, d] += drawn + active
         _solve(curve, sums, dims)
         for d in range(objectives):
             mean[d] += sums[d]
@@ -268,7 +269,7 @@ def fit_population(
     numbers[SUM_RIDGE] = noise * (1.0 / along_sum - 1.0 / spread) / objectives if along_sum < spread else 0.0
     numbers[SHARE] = 0.0
     if with_levels and rounds >= LEVEL_ROUNDS * active:
-        _fit_levels(population, rows, sites, first_user, users, spread, room, dims)
+        _fit_levels(population, rows, sites, spread, room, dims)
 
 
 @kernel
@@ -276,8 +277,6 @@ def _fit_levels(
     population: Population,
     rows: Floats,
     sites: Floats,
-    first_user: int,
-    users: int,
     spread: float,
     room: Room,
     dims: Any,
@@ -288,7 +287,7 @@ def _fit_levels(
     propagation, whose sites stand in for the two levels.
     """
     objectives, numbers, moments = count_of(dims), population.numbers, room.moments
-    step = max((users + LEVEL_USERS - 1) // LEVEL_USERS, 1)
+    step = max((len(rows) * together(rows) + LEVEL_USERS - 1) // LEVEL_USERS, 1)
     center, around = 0.0, spread
     for d in range(objectives):
         center += population.mean[d] / objectives
@@ -299,16 +298,16 @@ def _fit_levels(
     share, low, high = 0.67, center - 0.6 * width, center + 1.2 * width
     low_spread, high_spread = 0.25 * around, 0.25 * around
     _tell_levels(numbers, share, low, high, low_spread, high_spread)
-    for n in range(first_user, first_user + users, step):
-        own = row_of(sites, n)
+    for n in range(0, len(rows), step):
+        own = bare(sites[n])
         for d in range(objectives):
             own[d], own[objectives + d] = center / around, 1.0 / around
     for _ in range(LEVEL_ITERATIONS):
         for _ in range(2):
             moments.fill(0.0)
-            for n in range(first_user, first_user + users, step):
-                row, own = row_of(rows, n), row_of(sites, n)
-                if row[PLAIN_ROW] == 0.0:
+            for n in range(0, len(rows), step):
+                row, own = bare(rows[n]), bare(sites[n])
+                if summed(row[PLAIN_ROW]) == 0.0:
                     continue
                 for d in range(objectives):
                     room.sites[PULL, d], room.sites[STRENGTH, d] = own[d], own[objectives + d]
@@ -319,7 +318,7 @@ def _fit_levels(
         low, low_spread = _level(moments[0], low, around)
         high, high_spread = _level(moments[1], high, around)
         _tell_levels(numbers, share, low, high, low_spread, high_spread)
-    if not _evidence(population, rows, sites, first_user, users, step, spread, around, room, dims) > LEVEL_EVIDENCE:
+    if not _evidence(population, rows, sites, step, spread, around, room, dims) > LEVEL_EVIDENCE:
         numbers[SHARE] = 0.0
 
 
@@ -343,8 +342,6 @@ def _evidence(
     population: Population,
     rows: Floats,
     sites: Floats,
-    first_user: int,
-    users: int,
     step: int,
     spread: float,
     around: float,
@@ -365,27 +362,29 @@ def _evidence(
         taken += 0.5 * away * away / (noise / held + objectives * variance)
     alike = 0.5 * math.log1p(held * objectives / numbers[RIDGE]) - 0.5 * objectives * math.log(spread)
     total = 0.0
-    for n in range(first_user, first_user + users, step):
-        row, own = row_of(rows, n), row_of(sites, n)
-        if row[PLAIN_ROW] == 0.0:
+    for n in range(0, len(rows), step):
+        row, own = bare(rows[n]), bare(sites[n])
+        here = above(row[PLAIN_ROW], 0.0, 1.0, 0.0)
+        if summed(here) == 0.0:
             continue
         hold_alike(population, room, dims)
         squares = solve_plainly(room.user, row, population, room, dims)
-        total += 0.5 * squares / noise - alike + taken
+        more = 0.5 * squares / noise - alike + taken
         for d in range(objectives):
-            total -= math.log(room.root[d, d])  # ½·log|V| = −Σ log of R's diagonal
+            more -= math.log(room.root[d, d])  # ½·log|V| = −Σ log of R's diagonal
             own_sites[PULL, d], own_sites[STRENGTH, d] = own[d], own[objectives + d]
         use_sites(room, noise, dims)
         squares = solve_plainly(room.user, row, population, room, dims)
-        total -= 0.5 * squares / noise
+        more -= 0.5 * squares / noise
         for d in range(objectives):
             pull, strength = own_sites[PULL, d], own_sites[STRENGTH, d]
             mean, precision = cavity(room.user, d, room, noise, 1e-9 / around, dims)
             told = log_density(numbers, mean, precision)
             both = pull + mean * precision
             joint = both * both / (strength + precision) - mean * mean * precision
-            total += math.log(room.root[d, d]) + 0.5 * pull * pull / strength
-            total += told + 0.5 * math.log1p(strength / precision) - 0.5 * joint
+            more += math.log(room.root[d, d]) + 0.5 * pull * pull / strength
+            more += told + 0.5 * math.log1p(strength / precision) - 0.5 * joint
+        total += summed(here * more)
     return total
 
 
@@ -395,8 +394,9 @@ def read_users(
 ) -> None:
     """Write what a kernel reads of every user, a row each; sites: as `sites_of` returns them, or None."""
     for n in range(len(out)):
+        row = bare(rows[n])
         if sites is None:
-            read_user(out[n], row_of(rows, n), population, non_negative, room, dims)
+            read_user(out[n], row, population, non_negative, room, dims)
         if sites is not None:
             for d in range(count_of(dims)):
                 room.sites[PULL, d], room.sites[STRENGTH, d] = sites[n, 0, d], sites[n, 1, d]
@@ -404,13 +404,13 @@ def read_users(
                 use_sites(room, population.numbers[NOISE], dims)
             else:
                 hold_alike(population, room, dims)
-            read_with_sites(out[n], row_of(rows, n), population, non_negative, room, dims)
+            read_with_sites(out[n], row, population, non_negative, room, dims)
 
 
 @kernel
 def _find_all_sites(out: Floats, rows: Floats, population: Population, room: Room, dims: Any) -> None:
     for n in range(len(out)):
-        find_sites(room.user, row_of(rows, n), population, room, dims)
+        find_sites(room.user, bare(rows[n]), population, room, dims)
         for d in range(count_of(dims)):
             out[n, 0, d], out[n, 1, d] = room.sites[PULL, d], room.sites[STRENGTH, d]
 
@@ -421,7 +421,7 @@ def sites_of(users: UserStatistics, population: Population) -> Floats:
     Between two fits of a prior the simulator keeps to the sites that it found at the first.
     """
     out = np.empty((len(users.rows), 2, users.objectives))
-    _find_all_sites(out, users.rows[:, :, None], population, room_for(users.objectives), users.objectives)
+    _find_all_sites(out, users.rows, population, room_for(users.objectives), users.objectives)
     return out
 
 
@@ -466,7 +466,6 @@ def population_of(
     population = empty_population(users.objectives, ridge=ridge)
     fitted = -1.0 if elasticity is None else float(elasticity)
     objectives = users.objectives
-    room, sites = room_for(objectives), np.empty((len(users.rows), 2 * objectives, 1))
-    rows = users.rows[:, :, None]
-    fit_population(population, rows, sites, 0, len(rows), bias, fitted, levels, room, objectives)
+    room, sites = room_for(objectives), np.empty((len(users.rows), 2 * objectives))
+    fit_population(population, users.rows, sites, bias, fitted, levels, room, objectives)
     return population

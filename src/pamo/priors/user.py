@@ -1,4 +1,7 @@
-"""One user's estimate: from the user's row and what is known of users in general."""
+"""One user's estimate: from the user's row and what is known of users in general.
+
+Where the row, and the room to work in, hold numbers of eight users (`pamo.eights`), it is the estimates of eight.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from pamo.arrays import Floats
 from pamo.compiling import count_of, inlined, kernel
+from pamo.eights import above, exp, greatest, summed
 from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_at, user_numbers
 from pamo.rows import PLAIN as PLAIN_ROW
 from pamo.rows import pair, weighted_at
@@ -43,24 +47,33 @@ class Population(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where estimates are worked out: R with V⁻¹ = RᵀR, some vectors, a matrix, one user's numbers, and one's sites."""
+    """Where estimates are worked out: R with V⁻¹ = RᵀR, some vectors, one user's numbers, one's sites; and sums."""
 
     root: Floats
     lines: Floats
-    curve: Floats
     user: Floats
     sites: Floats
+    curve: Floats
+    """(D, D), summed over users, as what follows."""
+    sums: Floats
+    """(D,)."""
     moments: Floats
     """(2, 3), by level: how many entries are at it, their sum, and the sum of their squares."""
+
+
+def shapes_of_room(objectives: int) -> Any:
+    """Return the shapes of the tables of a `Room`."""
+    shapes: Any = Room
+    square = (objectives, objectives)
+    return shapes(square, (3, objectives), (user_numbers(objectives),), (4, objectives), square, (objectives,), (2, 3))
 
 
 @kernel
 def room_for(objectives: int) -> Room:
     """Return room to work in."""
-    square = (objectives, objectives)
-    lines = (4, objectives)
-    numbers = np.zeros(user_numbers(objectives))
-    return Room(np.zeros(square), np.zeros(lines), np.zeros(square), numbers, np.zeros(lines), np.zeros((2, 3)))
+    square, numbers = (objectives, objectives), np.zeros(user_numbers(objectives))
+    lines, sites, sums = np.zeros((3, objectives)), np.zeros((4, objectives)), np.zeros(objectives)
+    return Room(np.zeros(square), lines, numbers, sites, np.zeros(square), sums, np.zeros((2, 3)))
 
 
 @kernel
@@ -78,10 +91,12 @@ def start_population(population: Population, level: float, ridge: float, plain: 
 def _hold_positive(user: Floats, root: Floats, multipliers: Floats, dims: Any) -> None:
     """Move ĉ to the nearest point, in V, whose entries are all at least 0: coordinate ascent on the multipliers."""
     objectives = count_of(dims)
-    size = 0.0
+    lowest, size = 0.0, 0.0
     for d in range(objectives):
         multipliers[d] = 0.0
-        size = max(size, abs(user[PREFERENCE + d]))
+        lowest, size = min(lowest, user[PREFERENCE + d]), max(size, abs(user[PREFERENCE + d]))
+    if greatest(-lowest) == 0.0:
+        return
     for _ in range(_SWEEPS):
         moved = 0.0
         for d in range(objectives):
@@ -96,17 +111,17 @@ def _hold_positive(user: Floats, root: Floats, multipliers: Floats, dims: Any) -
                 for k in range(max(d, e), objectives):
                     along += root[k, d] * root[k, e]
                 user[PREFERENCE + e] += step * along
-        if moved <= 1e-3 * LEAST * size:
+        if greatest(moved - 1e-3 * LEAST * size) <= 0.0:
             break
     for d in range(objectives):
         user[PREFERENCE + d] = max(user[PREFERENCE + d], 0.0)
 
 
 @inlined
-def _moment(row: Floats, population: Population, i: int, j: int, dims: Any) -> float:
+def _moment(row: Floats, population: Population, i: int, j: int, dims: Any) -> Any:
     """The entry (i, j), j ≤ i, of Σŵ·z·zᵀ."""
     numbers, place = population.numbers, pair(i, j)
-    return float(numbers[PLAIN] * row[PLAIN_ROW + place] + numbers[PAPER] * row[weighted_at(count_of(dims)) + place])
+    return numbers[PLAIN] * row[PLAIN_ROW + place] + numbers[PAPER] * row[weighted_at(count_of(dims)) + place]
 
 
 @inlined
@@ -117,7 +132,7 @@ def hold_alike(population: Population, room: Room, dims: Any) -> None:
 
 
 @inlined
-def solve_user(user: Floats, row: Floats, population: Population, non_negative: bool, room: Room, dims: Any) -> float:
+def solve_user(user: Floats, row: Floats, population: Population, room: Room, dims: Any) -> Any:
     """Write ĉ, and into `room.root` R with V⁻¹ = RᵀR (on and below the diagonal), from a user's row.
 
     V = Λ + κ11ᵀ + Σŵ·r·rᵀ, a bias of the user's own, where there is one, being integrated out; Λ is diagonal, and it
@@ -166,22 +181,18 @@ def solve_user(user: Floats, row: Floats, population: Population, non_negative: 
             along += root[d, e] * lines[2, e]
         lines[0, d] = along
         squares -= along * along
-    lowest = 0.0
     for d in range(objectives):
         entry = 0.0
         for e in range(d, objectives):
             entry += root[e, d] * lines[0, e]
         user[PREFERENCE + d] = entry
-        lowest = min(lowest, entry)
-    if non_negative and lowest < 0.0:
-        _hold_positive(user, root, lines[0], dims)
-    return float(max(squares, 0.0))
+    return max(squares, 0.0)
 
 
 @kernel
-def solve_plainly(user: Floats, row: Floats, population: Population, room: Room, dims: Any) -> float:
+def solve_plainly(user: Floats, row: Floats, population: Population, room: Room, dims: Any) -> Any:
     """Do what `solve_user` does, by a call: compiled once for all that do not need every nanosecond."""
-    return float(solve_user(user, row, population, False, room, dims))
+    return solve_user(user, row, population, room, dims)
 
 
 @inlined
@@ -195,7 +206,7 @@ def level_moments(numbers: Floats) -> tuple[float, float]:
 
 
 @inlined
-def cavity(user: Floats, d: int, room: Room, noise: float, least: float, dims: Any) -> tuple[float, float]:
+def cavity(user: Floats, d: int, room: Room, noise: float, least: float, dims: Any) -> tuple[Any, Any]:
     """Return the mean and the precision of an entry of c by all but its own site, as `solve_user` has just left it."""
     diagonal = 0.0
     for k in range(d, count_of(dims)):
@@ -206,29 +217,29 @@ def cavity(user: Floats, d: int, room: Room, noise: float, least: float, dims: A
 
 
 @inlined
-def _square(x: float) -> float:
+def _square(x: Any) -> Any:
     """Return x² by a product: a power is rounded in Python as the library does it."""
     return x * x
 
 
 @inlined
-def low_chance(numbers: Floats, mean: float, precision: float) -> float:
+def low_chance(numbers: Floats, mean: Any, precision: Any) -> Any:
     """Return the chance that an entry is at the lower level, given its cavity."""
     width, share = 1.0 / precision, numbers[SHARE]
     one, two = numbers[LEVELS + 2] + width, numbers[LEVELS + 3] + width
-    odds = math.log((1.0 - share) / share * math.sqrt(one / two))
-    odds += 0.5 * (_square(mean - numbers[LEVELS]) / one - _square(mean - numbers[LEVELS + 1]) / two)
-    return 1.0 / (1.0 + math.exp(min(odds, 700.0)))
+    odds = (1.0 - share) / share * math.sqrt(one / two)
+    more = 0.5 * (_square(mean - numbers[LEVELS]) / one - _square(mean - numbers[LEVELS + 1]) / two)
+    return 1.0 / (1.0 + odds * exp(max(min(more, 700.0), -700.0)))
 
 
 @inlined
-def log_density(numbers: Floats, mean: float, precision: float) -> float:
+def log_density(numbers: Floats, mean: Any, precision: Any) -> Any:
     """Return the logarithm of what the two levels make of an entry's cavity, without (2π)^−½."""
     width, share = 1.0 / precision, numbers[SHARE]
     one, two = numbers[LEVELS + 2] + width, numbers[LEVELS + 3] + width
     first = math.log(share) - 0.5 * (math.log(one) + _square(mean - numbers[LEVELS]) / one)
     second = math.log(1.0 - share) - 0.5 * (math.log(two) + _square(mean - numbers[LEVELS + 1]) / two)
-    return float(max(first, second) + math.log1p(math.exp(-abs(first - second))))
+    return max(first, second) + math.log1p(exp(max(-abs(first - second), -700.0)))
 
 
 @inlined
@@ -246,10 +257,11 @@ def sweep(
     """Move each entry's site to what the two levels make of what all else says of the entry, all at once.
 
     spread: the variance of an entry of any user. moments: added to, by level: how many entries are at it, their sum,
-    and the sum of their squares.
+    and the sum of their squares. Of who has no rounds the sites stay as they are.
     """
     objectives, sites, numbers = count_of(dims), room.sites, population.numbers
     noise = numbers[NOISE]
+    here = above(row[PLAIN_ROW], 0.0, 1.0, 0.0)
     use_sites(room, noise, dims)
     solve_plainly(user, row, population, room, dims)
     for d in range(objectives):
@@ -266,14 +278,15 @@ def sweep(
             shift += chance * moved
             less += chance * weight
             center = mean + moved
-            moments[level, 0] += chance
-            moments[level, 1] += chance * center
-            moments[level, 2] += chance * ((1.0 - weight) / precision + center * center)
+            chance *= here
+            moments[level, 0] += summed(chance)
+            moments[level, 1] += summed(chance * center)
+            moments[level, 2] += summed(chance * ((1.0 - weight) / precision + center * center))
         less -= precision * share * (1.0 - share) * apart * apart
         strength = max(precision * less / max(1.0 - less, 1e-12), 0.25 / spread)
         pull = (mean + shift) * strength + precision * shift
-        sites[STRENGTH, d] += STEP * (strength - sites[STRENGTH, d])
-        sites[PULL, d] += STEP * (pull - sites[PULL, d])
+        sites[STRENGTH, d] += here * STEP * (strength - sites[STRENGTH, d])
+        sites[PULL, d] += here * STEP * (pull - sites[PULL, d])
 
 
 @inlined
@@ -286,7 +299,7 @@ def find_sites(user: Floats, row: Floats, population: Population, room: Room, di
         mean, variance = level_moments(numbers)
         for d in range(count_of(dims)):
             room.sites[PULL, d], room.sites[STRENGTH, d] = mean / variance, 1.0 / variance
-        if row[PLAIN_ROW] > 0.0:
+        if summed(row[PLAIN_ROW]) > 0.0:
             for _ in range(SWEEPS):
                 sweep(user, row, population, variance, room, room.moments, dims)
         use_sites(room, numbers[NOISE], dims)
@@ -306,7 +319,9 @@ def read_with_sites(
     """Do the same with the sites as they are."""
     objectives, root = count_of(dims), room.root
     inverse, weighted, directed = inverse_at(objectives), weighted_at(objectives), 0.0
-    squares = solve_user(user, row, population, non_negative, room, dims)
+    squares = solve_user(user, row, population, room, dims)
+    if non_negative:
+        _hold_positive(user, root, room.lines[0], dims)
     for d in range(objectives):
         directed += row[weighted + pair(d + 1, d + 1)]  # of r·rᵀ/‖r‖² the trace is 1
         for e in range(d + 1):
@@ -320,6 +335,6 @@ def read_with_sites(
 
 
 @inlined
-def noise_of(squares: float, rounds: float, prior: float, noise: float) -> float:
+def noise_of(squares: Any, rounds: Any, prior: Any, noise: Any) -> Any:
     """The variance of a user's noise: the user's own squares, and a few rounds' worth of what is common."""
     return (squares + prior * noise) / max(rounds + prior, 1.0)

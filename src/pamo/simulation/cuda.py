@@ -235,10 +235,10 @@ def _compiled(
     dims = dimensions(objectives)
     means, truth, gaps, pareto, arms, sums, common, of_users, rewards, statements = shapes[:10]
     room, of_room, fitting, streams, scores, scratch, kept, every, reward, stated, assigned, by_user = shapes[10:22]
-    regret, totals = shapes[24:]
+    regret, totals = shapes[24:26]
     kept_arms, kept_users, kept_shared = kept
     read, rows, told_stated, told, sites, here, priors = of_users
-    root, lines, curve, user, own_sites, moments = of_room
+    root, lines, user, own_sites, curve, own_sums, moments = of_room
     relearn = None if spread is None else learn_anew
     options = {} if _SIMULATED else {"max_registers": REGISTERS[spread is not None]}
 
@@ -272,9 +272,10 @@ def _compiled(
             Room(
                 cuda.local.array(root, real),
                 cuda.local.array(lines, real),
-                cuda.local.array(curve, real),
                 cuda.local.array(user, real),
                 cuda.local.array(own_sites, real),
+                cuda.local.array(curve, real),
+                cuda.local.array(own_sums, real),
                 cuda.local.array(moments, real),
             ),
             cuda.local.array(fitting, real),
@@ -295,6 +296,7 @@ def _compiled(
             given.chosen[k] if users_away else cuda.local.array(by_user, np.int32),
             given.regret[k] if users_away else cuda.local.array(regret, real),
             cuda.local.array(totals, real),
+            None,
         )
         _loop(
             plan,

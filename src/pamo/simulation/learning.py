@@ -5,8 +5,9 @@ the users' rows as well (`pamo.rows`), which priors are fitted to. The loop is w
 two: Numba drops what stands under `if spread is not None` for a None before it looks at types.
 
 Eight users stand abreast, `users[chunk, number, lane]`, so that what every user learns in a round is learned by eight
-at a time; a user who is not there yet, and a lane that nobody has, learns with weight 0. On a GPU, where a thread plays
-a trial alone, each user is a chunk of one lane.
+at a time; a user who is not there yet, and a lane that nobody has, learns with weight 0. Priors are fitted to eight at
+a time as well, a trial's users being put together for that (`Fitting`). On a GPU, where a thread plays a trial alone,
+each user is a chunk of one lane.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 from numba import types
 
 from pamo.arrays import Floats
-from pamo.compiling import apart, count_of, inlined, kernel
+from pamo.compiling import apart, count_of, inlined, kernel, written
+from pamo.eights import above, abreast, summed
 from pamo.estimators import Kind
 from pamo.priors import (
     NOISE,
@@ -31,7 +33,16 @@ from pamo.priors import (
     noise_of,
     start_population,
 )
-from pamo.priors.user import PULL, SHARE, STRENGTH, find_sites, hold_alike, read_with_sites, use_sites
+from pamo.priors.user import (
+    PULL,
+    SHARE,
+    STRENGTH,
+    find_sites,
+    hold_alike,
+    read_with_sites,
+    shapes_of_room,
+    use_sites,
+)
 from pamo.reading import PREFERENCE, directed_at, inverse_at, noise_at, squares_at, step_user, user_numbers
 from pamo.rows import (
     LEAST_SQUARE,
@@ -45,7 +56,7 @@ from pamo.rows import (
     user_width,
 )
 from pamo.rows import PLAIN as PLAIN_ROW
-from pamo.words import across, bare, lane_of, row_of, seat, zero
+from pamo.words import LANES, bare, lane_of, row_of, seat, zero
 
 RIDGE, STATED, KNOWN = int(Kind.RIDGE), int(Kind.STATED), int(Kind.KNOWN)
 
@@ -109,6 +120,19 @@ class Users(NamedTuple):
     """(trials, …): each trial's prior, its mean and then its numbers."""
 
 
+class Fitting(NamedTuple):
+    """Where a prior is fitted to eight users at a time: room to work in, in lanes, and the users of one trial."""
+
+    root: Floats
+    lines: Floats
+    own: Floats
+    """The lanes of a `Room`'s sites."""
+    rows: Floats
+    sites: Floats
+    read: Floats
+    here: Floats
+
+
 _WEIGHT_PLAIN, _WEIGHT_PAPER, _ROUNDS, _NOISE = range(4)
 """Places in `told`."""
 
@@ -118,6 +142,7 @@ PLAN_TYPE = types.NamedTuple(
 )
 SPREAD_TYPE = types.NamedTuple((types.boolean,) * 2 + (types.float64,) + (types.boolean,) * 3, Spread)
 _FLOATS_2, _FLOATS_3 = (types.Array(types.float64, axes, "C") for axes in (2, 3))
+FITTING_TYPE = types.NamedTuple((_FLOATS_3,) * 6 + (_FLOATS_2,), Fitting)
 USERS_TYPE = types.NamedTuple((_FLOATS_3,) * 5 + (_FLOATS_2,) * 2, Users)
 
 
@@ -136,6 +161,15 @@ def shapes_of_users(
         here=(chunks, lanes),
         priors=(trials, objectives + NUMBERS),
     )
+
+
+def shapes_of_fitting(users: int, lanes: int, objectives: int) -> Any:
+    """Return the shapes of the tables of `Fitting`, for so many users."""
+    shapes: Any = Fitting
+    chunks = -(-users // lanes)
+    room, widths = shapes_of_room(objectives), (user_width(objectives), 2 * objectives, user_numbers(objectives))
+    tables = (room.root, room.lines, room.sites, *((chunks, width) for width in widths), (chunks,))
+    return shapes._make((*table, lanes) for table in tables)
 
 
 @inlined
@@ -190,46 +224,28 @@ def arrive(users: Users, trials: int, first: int, last: int, plan: TrialPlan, la
 
 
 @apart
-def _step_lanes(
-    read: Floats, rewards: Floats, here: Floats, room: Floats, lanes: int | None, one: float, two: float, dims: Any
-) -> None:
+def _step_lanes(read: Floats, values: Floats, here: Any, room: Floats, one: float, two: float, dims: Any) -> None:
     """Take a round into ĉ and V⁻¹ of a chunk of users."""
-    objectives = count_of(dims)
-    for lane in range(across(lanes)):
-        user, values, own = lane_of(read, lane, lanes), lane_of(rewards, lane, lanes), lane_of(room, lane, lanes)
-        square = here[lane] * square_of(values, objectives)
-        step_user(user, values, square, LEAST_SQUARE, one, two, own, dims)
+    square = here * square_of(values, count_of(dims))
+    step_user(read, values, square, LEAST_SQUARE, one, two, room, dims)
 
 
 @apart
 def _step_rows(
-    read: Floats,
-    rows: Floats,
-    told: Floats,
-    rewards: Floats,
-    here: Floats,
-    room: Floats,
-    lanes: int | None,
-    stepping: bool,
-    dims: Any,
+    read: Floats, rows: Floats, told: Floats, values: Floats, here: Any, room: Floats, stepping: bool, dims: Any
 ) -> None:
     """Take a round into the rows of a chunk of users and, where `stepping`, into what is read of them."""
     objectives = count_of(dims)
-    for lane in range(across(lanes)):
-        observe_round(lane_of(rows, lane, lanes), lane_of(rewards, lane, lanes), here[lane], objectives)
+    observe_round(rows, values, here, objectives)
     if stepping:  # while the prior stays as it is
-        for lane in range(across(lanes)):
-            user, values, present = lane_of(read, lane, lanes), lane_of(rewards, lane, lanes), here[lane]
-            square = present * square_of(values, objectives)
-            one, two = told[_WEIGHT_PLAIN, lane], told[_WEIGHT_PAPER, lane]
-            own = lane_of(room, lane, lanes)
-            left = present * step_user(user, values, square, LEAST_SQUARE, one, two, own, dims)
-            squares = user[squares_at(objectives)] + left
-            user[squares_at(objectives)] = squares
-            user[directed_at(objectives)] += 1.0 if square > LEAST_SQUARE else 0.0
-            user[noise_at(objectives)] = noise_of(
-                squares, rows[PLAIN_ROW, lane], told[_ROUNDS, lane], told[_NOISE, lane]
-            )
+        square = here * square_of(values, objectives)
+        left = here * step_user(
+            read, values, square, LEAST_SQUARE, told[_WEIGHT_PLAIN], told[_WEIGHT_PAPER], room, dims
+        )
+        squares = read[squares_at(objectives)] + left
+        read[squares_at(objectives)] = squares
+        read[directed_at(objectives)] += above(square, LEAST_SQUARE, 1.0, 0.0)
+        read[noise_at(objectives)] = noise_of(squares, rows[PLAIN_ROW], told[_ROUNDS], told[_NOISE])
 
 
 @inlined
@@ -248,13 +264,14 @@ def learn_chunk(
     users: Users, chunk: int, rewards: Floats, plan: TrialPlan, lanes: int | None, room: Floats, spread: Any, dims: Any
 ) -> None:
     """Take a round into the ridges of a chunk of users."""
-    read, values, here = bare(users.read[chunk]), bare(rewards[chunk]), bare(users.here[chunk])
+    read, values = bare(abreast(users.read, lanes)[chunk]), bare(abreast(rewards, lanes)[chunk])
+    here, own = abreast(users.here, lanes)[chunk], abreast(room, lanes)
     if spread is None:
-        _step_lanes(read, values, here, room, lanes, plan.plain, plan.paper, dims)
+        _step_lanes(read, values, here, own, plan.plain, plan.paper, dims)
     if spread is not None:
         stepping = not (spread.bias or spread.non_negative)
-        rows, told = bare(users.rows[chunk]), bare(users.told[chunk])
-        _step_rows(read, rows, told, values, here, room, lanes, stepping, dims)
+        rows, told = bare(abreast(users.rows, lanes)[chunk]), bare(abreast(users.told, lanes)[chunk])
+        _step_rows(read, rows, told, values, here, own, stepping, dims)
 
 
 @inlined
@@ -278,29 +295,6 @@ def learn_users(
             learn_chunk(users, chunk, rewards, plan, lanes, room, spread, dims)
 
 
-@kernel
-def _read(users: Users, n: int, trial: int, spread: Spread, room: Room, dims: Any) -> None:
-    """Work out what is read of a user, by the sites that were found when the prior was fitted."""
-    own, objectives, prior = row_of(users.sites, n), count_of(dims), _prior(users, trial, dims)
-    for d in range(objectives):
-        room.sites[PULL, d], room.sites[STRENGTH, d] = own[d], own[objectives + d]
-    if prior.numbers[SHARE] > 0.0:
-        use_sites(room, prior.numbers[NOISE], dims)
-    else:
-        hold_alike(prior, room, dims)
-    read_with_sites(row_of(users.read, n), row_of(users.rows, n), prior, spread.non_negative, room, dims)
-
-
-@kernel
-def _find(users: Users, n: int, trial: int, spread: Spread, room: Room, dims: Any) -> None:
-    """Find a user's sites, and do the same."""
-    own, objectives, prior = row_of(users.sites, n), count_of(dims), _prior(users, trial, dims)
-    find_sites(row_of(users.read, n), row_of(users.rows, n), prior, room, dims)
-    for d in range(objectives):
-        own[d], own[objectives + d] = room.sites[PULL, d], room.sites[STRENGTH, d]
-    _read(users, n, trial, spread, room, dims)
-
-
 # ---- what a round says of everybody
 
 
@@ -320,6 +314,108 @@ NOBODY, NEWCOMERS, EVERYBODY = range(3)
 """Whose estimates are worked out anew."""
 
 
+@inlined
+def _work_out(
+    whose: int,
+    rows: Floats,
+    sites: Floats,
+    read: Floats,
+    here: Floats,
+    prior: Population,
+    spread: Spread,
+    room: Room,
+    dims: Any,
+) -> None:
+    """Work out what is read of users, or of eight each.
+
+    whose: of EVERYBODY by a prior that is fitted to them, of NEWCOMERS by sites that are found anew, of NOBODY, which
+    is to say of those who are here, by the sites of before.
+    """
+    objectives, numbers = count_of(dims), prior.numbers
+    if whose == EVERYBODY:
+        fit_population(prior, rows, sites, spread.bias, spread.elasticity, spread.levels, room, dims)
+    for n in range(len(rows)):
+        row, own, user = bare(rows[n]), bare(sites[n]), bare(read[n])
+        if whose == NOBODY:
+            if summed(here[n]) == 0.0:
+                continue
+            for d in range(objectives):
+                room.sites[PULL, d], room.sites[STRENGTH, d] = own[d], own[objectives + d]
+            if numbers[SHARE] > 0.0:
+                use_sites(room, numbers[NOISE], dims)
+            else:
+                hold_alike(prior, room, dims)
+        else:
+            find_sites(user, row, prior, room, dims)
+            for d in range(objectives):
+                own[d], own[objectives + d] = room.sites[PULL, d], room.sites[STRENGTH, d]
+        read_with_sites(user, row, prior, spread.non_negative, room, dims)
+
+
+@inlined
+def _copy(to: Floats, n: int, of: Floats, m: int) -> None:
+    """Write user m's row over user n's."""
+    row, own = row_of(of, m), row_of(to, n)
+    for place in range(len(own)):
+        own[place] = row[place]
+
+
+@kernel
+def _learn_one_by_one(
+    whose: int, users: Users, trial: int, first: int, last: int, spread: Spread, room: Room, fitting: None, dims: Any
+) -> None:
+    prior, rows, sites = _prior(users, trial, dims), users.rows[first:last, :, 0], users.sites[first:last, :, 0]
+    read, here = users.read[first:last, :, 0], users.here[first:last, 0]
+    _work_out(whose, rows, sites, read, here, prior, spread, room, dims)
+    for n in range(first, last):
+        _tell(users, n, prior)
+
+
+@kernel
+def _learn_by_eights(
+    whose: int, users: Users, trial: int, first: int, last: int, spread: Spread, room: Room, fitting: Fitting, dims: Any
+) -> None:
+    prior, chunks = _prior(users, trial, dims), (last - first + LANES - 1) // LANES
+    zero(fitting.rows)
+    zero(fitting.here)
+    for n in range(first, last):
+        (chunk, lane), (to_chunk, to_lane) = seat(n, LANES), seat(n - first, LANES)
+        fitting.here[to_chunk, to_lane] = users.here[chunk, lane]
+        _copy(fitting.rows, n - first, users.rows, n)
+        _copy(fitting.sites, n - first, users.sites, n)
+    rows, sites = abreast(fitting.rows, LANES)[:chunks], abreast(fitting.sites, LANES)[:chunks]
+    read, here = abreast(fitting.read, LANES), abreast(fitting.here, LANES)
+    root, lines, own = abreast(fitting.root, LANES), abreast(fitting.lines, LANES), abreast(fitting.own, LANES)
+    work = Room(root, lines, bare(read[0]), own, room.curve, room.sums, room.moments)
+    _work_out(whose, rows, sites, read, here, prior, spread, work, dims)
+    for n in range(first, last):
+        chunk, lane = seat(n - first, LANES)
+        if whose != NOBODY or fitting.here[chunk, lane] > 0.0:
+            _copy(users.read, n, fitting.read, n - first)
+            _copy(users.sites, n, fitting.sites, n - first)
+        _tell(users, n, prior)
+
+
+def _learn_together(
+    whose: int, users: Users, trial: int, first: int, last: int, spread: Spread, room: Room, fitting: Any, dims: Any
+) -> None:
+    """Do so for users first … last − 1 of a trial, eight at a time where there is room for it.
+
+    Chosen by type: of an `if` about None Numba drops but one side, and would compile everything for both.
+    """
+    _learn_one_by_one(whose, users, trial, first, last, spread, room, fitting, dims)
+
+
+@written(_learn_together)
+def _together(whose, users, trial, first, last, spread, room, fitting, dims):  # type: ignore[no-untyped-def]  # as Numba has it
+    chosen = _learn_one_by_one if isinstance(fitting, types.NoneType) else _learn_by_eights
+
+    def learn(whose, users, trial, first, last, spread, room, fitting, dims):  # type: ignore[no-untyped-def]  # as above
+        chosen(whose, users, trial, first, last, spread, room, fitting, dims)
+
+    return learn
+
+
 @kernel
 def learn_anew(
     whose: int,
@@ -331,43 +427,29 @@ def learn_anew(
     plan: TrialPlan,
     spread: Spread,
     room: Room,
-    fitting: Floats,
+    fitting: Fitting | None,
+    working: Floats,
     dims: Any,
 ) -> None:
     """Fit what each trial's users, and its arms, have in common to what was seen of them, and everybody's estimate.
 
     whose: of newcomers the estimate alone, which by two levels depends on their rounds and not on steps. reading:
-    whether all users are read from their rows, as they are after each round where steps are not enough.
+    whether all users are read from their rows, as they are after each round where steps are not enough. fitting: room
+    to fit to eight users at a time; None where they go one by one. working: room to fit the arms' prior.
 
     The trial loop is handed this as it is a policy: rarely called, and large, it is compiled by itself, and once.
     """
-    if reading:
-        for n in range(trials * plan.users):
-            if users.here[n // users.here.shape[1], n % users.here.shape[1]] > 0.0:
-                _read(users, n, n // plan.users, spread, room, dims)
     blocks = plan.arms // plan.offer_size
-    for trial in range(trials if whose != NOBODY else 0):
+    fits = whose == EVERYBODY and spread.shared and plan.kind == RIDGE
+    for trial in range(trials):
         first, last = trial * plan.users, (trial + 1) * plan.users
-        if whose == NEWCOMERS:
-            for n in range(last - plan.newcomers, last):
-                _find(users, n, trial, spread, room, dims)
-            continue
-        if spread.arms:
-            fit_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], None, fitting, dims)
-        if spread.shared and plan.kind == RIDGE:
-            prior = _prior(users, trial, dims)
-            fit_population(
-                prior,
-                users.rows,
-                users.sites,
-                first,
-                plan.users,
-                spread.bias,
-                spread.elasticity,
-                spread.levels,
-                room,
-                dims,
-            )
-            for n in range(first, last):
-                _find(users, n, trial, spread, room, dims)
-                _tell(users, n, prior)
+        if whose == EVERYBODY and spread.arms:
+            fit_arms(arms[trial * blocks : (trial + 1) * blocks], common[trial], None, working, dims)
+        for part in range(2):  # one call: all of it is compiled into each
+            asked, wanted = NOBODY, reading and not fits
+            if part == 1:
+                asked, wanted = whose, whose == NEWCOMERS or fits
+            if asked == NEWCOMERS:
+                first = last - plan.newcomers
+            if wanted:
+                _learn_together(asked, users, trial, first, last, spread, room, fitting, dims)

@@ -27,6 +27,7 @@ from pamo.handing import Handed
 from pamo.pareto import shortfall
 from pamo.policies.base import Keeps, Kept, scratch_for
 from pamo.priors import Room, start_arms
+from pamo.priors.user import shapes_of_room
 from pamo.reading import (
     PREFERENCE,
     PULLS,
@@ -35,10 +36,10 @@ from pamo.reading import (
     scatter_at,
     step_arm,
     tile_height,
-    user_numbers,
 )
 from pamo.simulation.learning import (
     EVERYBODY,
+    FITTING_TYPE,
     KNOWN,
     NEWCOMERS,
     NOBODY,
@@ -46,6 +47,7 @@ from pamo.simulation.learning import (
     RIDGE,
     SPREAD_TYPE,
     USERS_TYPE,
+    Fitting,
     Spread,
     TrialPlan,
     Users,
@@ -53,6 +55,7 @@ from pamo.simulation.learning import (
     following_fit,
     forget_users,
     learn_users,
+    shapes_of_fitting,
     shapes_of_users,
 )
 from pamo.simulation.rounds import choosing_signature, drawing_signature
@@ -71,7 +74,7 @@ from pamo.simulation.worlds import (
     wait_for,
 )
 from pamo.streams import ENVIRONMENT, INSTANCE, POLICY, STATED, key_of, start
-from pamo.words import bare, generally, lane_of, row_of, seat, zero
+from pamo.words import LANES, bare, generally, lane_of, row_of, seat, zero
 
 _NOTHING = Keeps()
 ABREAST = 40
@@ -131,6 +134,8 @@ class Desk(NamedTuple):
     chosen: Ints
     regret: Floats
     totals: Floats
+    together: Fitting | None
+    """Room to fit the users' prior to eight of them at a time."""
 
 
 def abreast(plan: TrialPlan, trials: int) -> int:
@@ -156,9 +161,7 @@ def shapes_of_desk(
     wide = -(-plan.offer_size // lanes) * lanes
     whole = spread is not None or (live is not None and (live.missing or live.untold))
     height = tile_height(objectives) if whole else scatter_at(objectives)
-    square = (objectives, objectives)
     shapes: Any = Desk
-    rooms: Any = Room
     rows: Any = Kept
     return shapes(
         means=(trials, plan.arms, objectives),
@@ -172,7 +175,7 @@ def shapes_of_desk(
         rewards=(chunks, objectives + 1, lanes),
         statements=(chunks, objectives, lanes),
         room=(objectives, lanes),
-        working=rooms(square, (4, objectives), square, (user_numbers(objectives),), (4, objectives), (2, 3)),
+        working=shapes_of_room(objectives),
         fitting=(1, 2),
         streams=(trials, 4, 4),
         scores=(wide,),
@@ -191,6 +194,7 @@ def shapes_of_desk(
         chosen=(users,),
         regret=(trials, plan.users),
         totals=(trials, 3),
+        together=None if lanes == 1 else shapes_of_fitting(1 if spread is None else plan.users, lanes, objectives),
     )
 
 
@@ -198,10 +202,13 @@ def filled(shapes: Any, make: Any) -> Any:
     """Return a `Desk`, or a part of it, with the table make(name, shape, kind) for each shape of it."""
     whole = dict.fromkeys(("every", "assigned", "tiles", "places", "chosen"), np.int64)
     kinds: dict[str, Any] = {"streams": np.uint64} | whole
-    return shapes._make(
-        filled(part, make) if hasattr(part, "_fields") else make(name, part, kinds.get(name, np.float64))
-        for name, part in zip(shapes._fields, shapes, strict=True)
-    )
+
+    def fill(name: str, part: Any) -> Any:
+        if hasattr(part, "_fields"):
+            return filled(part, make)
+        return None if part is None else make(name, part, kinds.get(name, np.float64))
+
+    return shapes._make(map(fill, shapes._fields, shapes))
 
 
 def zeros(name: str, shape: tuple[int, ...], kind: Any) -> Any:
@@ -510,7 +517,18 @@ def run_trials(
                 reading = plan.kind == RIDGE and (spread.bias or spread.non_negative)
                 if reading or whose != NOBODY:
                     relearn(
-                        whose, reading, users, arms, common, trials, plan, spread, desk.working, desk.fitting, rarely
+                        whose,
+                        reading,
+                        users,
+                        arms,
+                        common,
+                        trials,
+                        plan,
+                        spread,
+                        desk.working,
+                        desk.together,
+                        desk.fitting,
+                        rarely,
                     )
                 if world is not None:
                     fit_to_features(world, whose, trials, arms, common, spread, rarely)
@@ -547,7 +565,7 @@ def _array(axes: int, of: Any = types.float64) -> Any:
 
 def _desk_type() -> Any:
     plan = TrialPlan(1, 1, 1, 1, 0, 0, 1, 0, 0, False, False, 0.0, 0.0, 1.0, 0.0, 0.0)
-    return numba.typeof(filled(shapes_of_desk(plan, None, 1, trials=1, lanes=1), zeros))
+    return numba.typeof(filled(shapes_of_desk(plan, None, 1, trials=1, lanes=LANES), zeros))
 
 
 @cache
@@ -564,9 +582,20 @@ def observer_signature(objectives: int) -> Any:
 @cache
 def _relearning_signature() -> Any:
     """Return the Numba signature of `learn_anew`."""
-    room, desk = types.NamedTuple((_array(2),) * 3 + (_array(1),) + (_array(2),) * 2, Room), (_array(3), _array(2))
+    two, one = _array(2), _array(1)
+    room, desk = types.NamedTuple((two, two, one, two, two, one, two), Room), (_array(3), two)
     return types.void(
-        types.int64, types.boolean, USERS_TYPE, *desk, types.int64, PLAN_TYPE, SPREAD_TYPE, room, _array(2), types.int64
+        types.int64,
+        types.boolean,
+        USERS_TYPE,
+        *desk,
+        types.int64,
+        PLAN_TYPE,
+        SPREAD_TYPE,
+        room,
+        FITTING_TYPE,
+        two,
+        types.int64,
     )
 
 

@@ -14,7 +14,8 @@ from pamo.environments.base import Environment
 from pamo.errors import InputError
 from pamo.policies import parse, recommended
 from pamo.policies.base import Feedback, Kept, Policy, Shape, check_kernel, scratch_for
-from pamo.priors import Room, start_arms
+from pamo.priors import start_arms
+from pamo.priors.user import shapes_of_room
 from pamo.reading import clear_arms, common_numbers, padded, scatter_at, tile_height, user_numbers
 from pamo.simulation.alone import (
     ALL,
@@ -99,9 +100,7 @@ class Player:
         numbers = np.array(policy.hyperparameters(shape), dtype=np.float64)
         self._shapes = self._shapes_for(shape, len(numbers))
         self._board = laid_out(self._shapes, users, arms)
-        square, rooms = (objectives, objectives), Room._make  # as the loop has it
-        working: Any = rooms((square, (4, objectives), square, (user_numbers(objectives),), (4, objectives), (2, 3)))
-        self._working, self._fitting = filled(working, zeros), np.zeros((1, 2))
+        self._working, self._fitting = filled(shapes_of_room(objectives), zeros), np.zeros((1, 2))
         self._due, self._due_new = 1, 1
         self._see()
         tables, marks, dims = self._tables, self._marks, dimensions(objectives)
@@ -360,7 +359,7 @@ class Player:
         reading = plan.kind == RIDGE and (spread.bias or spread.non_negative)
         if reading or whose != NOBODY:
             tables = self._users, self._tables["arms"], self._tables["common"]
-            learn_anew(whose, reading, *tables, 1, plan, spread, self._working, self._fitting, self._objectives)
+            learn_anew(whose, reading, *tables, 1, plan, spread, self._working, None, self._fitting, self._objectives)
         soonest = 1 if reading else self._due
         if renewed:
             soonest = min(soonest, self._due_new + plan.arrival - 1)
