@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from pamo import Engine
+from pamo.contract.requests import Request
 from pamo.engine import under_way
+from pamo.engine.changing import SCAN
 from pamo.errors import InputError
+from pamo.store.base import Arms
 
 from .worlds import World
 
@@ -160,3 +163,28 @@ def test_limits_that_make_no_sense_are_refused_by_name(options: Any) -> None:
     with pytest.raises(InputError, match=next(iter(options))) as caught:
         Engine(["taste"], **options)
     assert caught.value.field == next(iter(options))
+
+
+def test_arms_that_another_worker_adds_while_a_batch_is_decided_are_there_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a database two workers share the arms, and the second looks at them between two requests of a batch."""
+    with Engine(["price", "taste"], seed=1) as engine:
+        for arm in "ABC":
+            engine.add_arm(arm)
+        decider = engine._decider
+        newest, asked = decider._store.arms, []
+
+        def with_another() -> Arms:
+            asked.append(len(asked))
+            if len(asked) == 2:
+                engine.add_arm("late")
+            return newest()
+
+        monkeypatch.setattr(decider._store, "arms", with_another)
+        decider.watch.turns = SCAN
+        made = engine.decide_many([Request("ann"), Request("bob", k=2)])  # one after the other
+        assert [len(one.arms) for one in made] == [1, 2]
+        monkeypatch.undo()
+        engine.add_arm("D")
+        assert len(engine.decide("ann", k=4).arms) == 4

@@ -509,8 +509,8 @@ class Decider:
         decision, now, watch = new_id(), self._clock(), self.watch
         self.under_way.begin(decision, chosen[0], now)
         watch.turns += 1
-        if watch.turns >= SCAN:
-            watch.look(self._newest())
+        if watch.turns >= SCAN and self._table is not None:
+            watch.look(self._table)  # and not the newest: others of its batch are decided among these, too
         rounds = tuple(count + 1 for count in self._store.clock(user, chosen)) if self._by_rounds else None
         # By place: names would take a quarter longer.
         return DecisionMade(

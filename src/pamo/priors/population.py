@@ -459,7 +459,7 @@ def population_of(
     >>> users = UserStatistics.zeros(users=2, objectives=2)
     >>> users.observe([0, 0, 1, 1], [[1, 0], [0, 1], [1, 0], [0, 1]], overall=[0.9, 0.3, 0.7, 0.1])
     >>> population_of(users).mean.round(2).tolist()
-    [0.72, 0.28]
+    [0.78, 0.22]
     """
     if elasticity is not None and not 0.0 <= elasticity <= 1.0:
         raise InputError(f"expected elasticity between 0 and 1, or none to fit it, got {elasticity}")
