@@ -241,7 +241,14 @@ Broken = dict[str, str]
 STUCK = "prucb-hp:reward_bonus=0.0,beta=0.0"  # nothing makes it try an arm
 
 SABOTAGES: list[tuple[str, str, Broken, Verdict, Broken, Verdict]] = [
-    ("hidden", "superior", {"prucb-hp": STUCK}, Verdict.NOT, {"prucb-hp": "prucb-kp-v"}, Verdict.CONFIRMED),
+    (
+        "hidden",
+        "superior",
+        {"prucb-hp": STUCK},
+        Verdict.NOT,
+        {"prucb-hp": "prucb-kp-v", "moss": "s-moss"},  # in ten trials MOSS strays too far to be beaten for sure
+        Verdict.CONFIRMED,
+    ),
     ("hidden", "sublinear", {"prucb-hp": "pareto-ucb"}, Verdict.NOT, {}, Verdict.CONFIRMED),
     ("hidden", "left-out-baselines", {}, Verdict.NOT, {"greedy": STUCK, "ucb-per-user": STUCK}, Verdict.CONFIRMED),
     (
