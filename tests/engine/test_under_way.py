@@ -173,7 +173,8 @@ def test_arms_that_another_worker_adds_while_a_batch_is_decided_are_there_for_th
         for arm in "ABC":
             engine.add_arm(arm)
         decider = engine._decider
-        newest, asked = decider._store.arms, []
+        newest = decider._store.arms
+        asked: list[int] = []
 
         def with_another() -> Arms:
             asked.append(len(asked))
